@@ -51,7 +51,7 @@ from _measure import (
 )
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
-from kernelweave.banks import LowRankBank
+from kernelweave.banks import FeatureMatrix, Features
 from kernelweave.inspection import group_table
 from kernelweave.losses import make_loss
 from kernelweave.norms import make_norm
@@ -97,7 +97,7 @@ class Case:
                 signal += np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
         y = signal / signal.std() + 0.5 * rng.normal(size=self.n)
         y = y if self.loss == "squared" else np.sign(y)
-        bank = LowRankBank(Z, np.arange(self.groups + 1) * self.width)
+        bank = Features(FeatureMatrix(Z, np.arange(self.groups + 1) * self.width))
         return MKLProblem(bank, make_loss(self.loss), make_norm("l1"), y, self.C)
 
 

@@ -33,8 +33,8 @@ from sklearn.datasets import make_classification
 from _measure import GB, Targets, answer, in_child, machine, peak, run_part, show, write_table
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
-from kernelweave.banks import Normaliser, ParquetRows
-from kernelweave.cluster import ClusterFeatureBank, cluster_kernel_bank
+from kernelweave.banks import Features, FeatureStream, Normaliser, ParquetRows
+from kernelweave.cluster import cluster_kernel_bank
 from kernelweave.losses import Logistic
 from kernelweave.norms import Block
 from kernelweave_studies.obscure.data import mnist_kernels, mnist_split
@@ -148,22 +148,21 @@ def sgd(path: str, labels: str, n: int) -> dict[str, Any]:
     """SGDClassifier on the features of all views side by side, from the same stream."""
     from sklearn.linear_model import SGDClassifier
 
-    from kernelweave.banks import ParquetRows, StreamingBank
     from kernelweave.kernels import Schema, expand_kernels, resolve_kernels
 
     y = np.load(labels)
     X, test = rows_of(TEST, 0)
     kernels = resolve_kernels(expand_kernels(views(), Schema(VIEWS * COLUMNS)), X[:1000])
     model = SGDClassifier(loss="log_loss", alpha=1.0 / (C * n), fit_intercept=False, random_state=0)
-    bank = StreamingBank(kernels, ParquetRows(path), threads=2)
+    bank = Features(FeatureStream(kernels, ParquetRows(path), threads=2))
     rng = np.random.default_rng(0)
-    model.partial_fit(bank._features(X[:10]), test[:10], classes=[-1.0, 1.0])
+    model.partial_fit(bank.storage._features(X[:10]), test[:10], classes=[-1.0, 1.0])
     began, busy = time.perf_counter(), time.process_time()
     for _ in range(SGD_EPOCHS):
         for rows, Z in bank.shuffled(rng):
             model.partial_fit(Z, y[rows])
     seconds, cpu = time.perf_counter() - began, time.process_time() - busy
-    accuracy = float(model.score(bank._features(X), test))
+    accuracy = float(model.score(bank.storage._features(X), test))
     return {"n": n, "seconds": seconds, "processor seconds": cpu, "peak": peak(), "accuracy": accuracy,
             "load": os.getloadavg()[0]}  # fmt: skip
 
@@ -536,8 +535,8 @@ class Watched(MKLClassifier):
 
     def _solve(self, bound: Any, *rest: Any) -> Any:
         bank = bound.bank
-        self.reading_, self.looks_, ask = 0.0, 0, bank.workers.ask
-        single = isinstance(bank, ClusterFeatureBank)  # exact rounds compute their features there
+        self.reading_, self.looks_, ask = 0.0, 0, bank.storage.workers.ask
+        single = isinstance(bank, Features)  # exact rounds compute their features there
 
         def watched(method: str, arguments: Any) -> Any:
             before = bank.cluster_cost.busy
@@ -547,7 +546,7 @@ class Watched(MKLClassifier):
                 self.looks_ += LOOKS[method]
             return answers
 
-        bank.workers.ask = watched
+        bank.storage.workers.ask = watched
         return super()._solve(bound, *rest)
 
 

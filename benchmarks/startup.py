@@ -351,8 +351,8 @@ def phases() -> dict[str, list[tuple[Any, str]]]:
     from kernelweave.solvers import newton
 
     return {
-        "reading the bank: products and quadratic forms": [(power.PowerBank, "_sweep")],
-        "reading the bank: mixed kernels": [(power.PowerBank, "combine")],
+        "reading the bank: products and quadratic forms": [(power.Powers, "_sweep")],
+        "reading the bank: mixed kernels": [(power.Powers, "combine")],
         "building the bank: distances and exponentials": [(build, "stored_bank")],
         "building the bank: which kernels share what": [(_base, "bind")],
         "inner SVMs": [(mkl, "solve_fixed")],

@@ -79,6 +79,7 @@ GALLERY = [
     "plot_compare_solvers.py",
     "plot_own_kernel.py",
     "plot_own_solver.py",
+    "plot_own_storage.py",
     "*",
 ]
 sphinx_gallery_conf = {

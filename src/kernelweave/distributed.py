@@ -10,10 +10,10 @@ programs import from here.
 
 from .cluster import (
     ClusterCost,
-    ClusterFeatureBank,
-    ClusterKernelBank,
     ClusterSamples,
     DaskRows,
+    WorkerFeatures,
+    WorkerKernels,
     Workers,
     cluster_feature_bank,
     cluster_kernel_bank,
@@ -25,7 +25,7 @@ from .cluster import (
 )
 
 __all__ = [
-    "ClusterCost", "ClusterFeatureBank", "ClusterKernelBank", "ClusterSamples", "DaskRows", "Workers",
+    "ClusterCost", "ClusterSamples", "DaskRows", "WorkerFeatures", "WorkerKernels", "Workers",
     "cluster_feature_bank", "cluster_kernel_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
 ]  # fmt: skip
 __dir__ = __all__.copy  # completion shows the public names alone

@@ -8,23 +8,27 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import (
     Bank,
     BoundKernels,
-    ByColumns,
-    CompositeBank,
-    LazyBank,
-    LowRankBank,
-    PowerBank,
-    Recentred,
-    Rescaled,
-    Selection,
+    Computed,
+    FeatureMatrix,
+    Features,
+    Gram,
+    Powers,
+    SideBySide,
+    Storage,
     build_bank,
     support,
 )
 from kernelweave.banks.decide import thin
 from kernelweave.exceptions import MemoryBudgetError
+from kernelweave.losses import Hinge
+from kernelweave.norms import L1
+from kernelweave.problems import MKLProblem
+from kernelweave.solvers import Stop, registry, solve
 
 from .naive import FAMILIES, check_bank, check_passes, data, library_kernels, tensors
 
@@ -39,11 +43,11 @@ def built(family, X, **options):
     return build_bank(library_kernels(family, X), X, **options)
 
 
-def matrices(bank: Bank) -> PowerBank:
-    """The stored matrices of a bank of nothing else; a composite may put the kernels in their order."""
-    (part,) = bank.parts if isinstance(bank, CompositeBank) else (bank,)
-    assert isinstance(part, PowerBank)
-    return part
+def matrices(bank: Bank) -> Powers:
+    """The stored matrices of a bank of nothing else."""
+    assert isinstance(bank, Gram)
+    assert isinstance(bank.storage, Powers)
+    return bank.storage
 
 
 @pytest.mark.pairs
@@ -60,7 +64,8 @@ def test_every_storage_agrees_with_the_tensor(family, storage, mode, center):
 def test_explicit_features_agree_with_the_tensor(mode, center):
     X, new = data()
     bank, _ = built("features", X, storage="lowrank", normalize=mode, center=center)
-    assert isinstance(bank, LowRankBank)
+    assert isinstance(bank, Features)
+    assert isinstance(bank.storage, FeatureMatrix)
     check_bank(bank, tensors("features", X, new, mode, center)[0])
 
 
@@ -92,7 +97,7 @@ def test_threads_do_not_change_the_answer(threads):
 
 
 def test_small_blocks_give_the_same_answers(monkeypatch):
-    monkeypatch.setattr(Bank, "block_entries", 50)
+    monkeypatch.setattr(Storage, "block_entries", 50)
     monkeypatch.setattr("kernelweave.banks.build.BLOCK_ENTRIES", 100)
     monkeypatch.setattr("kernelweave.banks.power.MIXED_TO_MULTIPLY", 10)
     X, new = data()
@@ -122,16 +127,18 @@ def test_families_store_one_matrix_a_chain():
 def test_auto_keeps_features_of_low_rank_and_matrices_of_the_rest():
     X, _ = data(40)
     bank, _ = built("mixed", X)
-    assert isinstance(bank, CompositeBank)
-    kinds = {type(part): list(index) for part, index in zip(bank.parts, bank.kernels, strict=True)}
-    assert sorted(kinds[LowRankBank]) == [0, 2, 6]
-    assert sorted(kinds[PowerBank]) == [1, 3, 4, 5, 7]
-    assert bank.nbytes == sum(part.nbytes for part in bank.parts)
+    storage = bank.storage
+    assert isinstance(storage, SideBySide)
+    kinds = {type(part): list(index) for part, index in zip(storage.parts, storage.kernels, strict=True)}
+    assert sorted(kinds[Features]) == [0, 2, 6]
+    assert sorted(kinds[Powers]) == [1, 3, 4, 5, 7]
+    assert bank.nbytes == sum(part.nbytes for part in storage.parts)
     # 10 features of 3 columns squared are more than a quarter of 21 samples
-    small, _ = built("mixed", data(21)[0])
-    assert sorted(
-        j for j, part in enumerate(small.part_of) if isinstance(small.parts[part], LowRankBank)
-    ) == [0, 6]
+    small = built("mixed", data(21)[0])[0].storage
+    assert sorted(j for j, part in enumerate(small.part_of) if isinstance(small.parts[part], Features)) == [
+        0,
+        6,
+    ]
 
 
 def test_lowrank_refuses_kernels_without_features_and_says_which():
@@ -176,12 +183,12 @@ def test_auto_computes_what_does_not_fit():
     features = 8 * n * (1 + 6 + 3)
     tight = working + features + 8 * (n * (n + 1) // 2)
     bank, _ = built("mixed", X, memory_budget=tight)
-    assert {type(part) for part in bank.parts} == {LowRankBank, LazyBank}
+    assert {type(part) for part in bank.storage.parts} == {Features, Computed}
     check_bank(bank, tensors("mixed", X, new, "trace", False)[0], 1e-10)
     with pytest.raises(MemoryBudgetError, match=f"{working + features:,} bytes"):
         built("mixed", X, memory_budget=working)
     lazy, _ = built("doubling", X, storage="lazy", memory_budget=working)
-    assert isinstance(lazy, LazyBank)
+    assert isinstance(lazy.storage, Computed)
     assert lazy.nbytes == 0
 
 
@@ -220,8 +227,8 @@ def test_passes_are_what_was_read(storage):
     check_passes(bank)
 
 
-class Plain(Bank):
-    """A bank that only knows its entries."""
+class Plain(Storage):
+    """A storage that only knows its entries."""
 
     def __init__(self, tensor):
         super().__init__(tensor.shape[1], tensor.shape[0])
@@ -232,12 +239,13 @@ class Plain(Bank):
 
 
 @pytest.mark.parametrize("entries", [4_000_000, 50, 7, 1])
-def test_a_bank_that_only_knows_its_entries_answers_every_question(entries):
+def test_a_storage_that_only_knows_its_entries_answers_every_question(entries):
     """In temporary blocks of so many entries, or of one row where that is more."""
     X, new = data()
     tensor, _ = tensors("mixed", X, new, "trace", False)
-    bank = Plain(tensor)
-    bank.block_entries = entries
+    storage = Plain(tensor)
+    storage.block_entries = entries
+    bank = Gram(storage)
     check_bank(bank, tensor)
     check_passes(bank)
     quad, mixed = bank.judged(np.eye(8)[3], X[:, 0])
@@ -246,14 +254,58 @@ def test_a_bank_that_only_knows_its_entries_answers_every_question(entries):
     np.testing.assert_allclose(bank.factors().combine(np.ones(8)), tensor.sum(axis=0), atol=1e-9)
 
 
+def test_fit_on_a_storage_of_ones_own_is_that_on_the_matrices():
+    """A storage that has ``block`` alone, asked for no more than the passes say; new samples are among its own."""
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.repeat([-1.0, 1.0], 30)
+    X += 0.7 * y[:, None]
+    tensor = np.array([np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / (2 * w**2)) for w in (0.5, 1.0, 2.0)])
+    train, test = np.arange(5, 55), np.r_[0:5, 55:60]
+    everything = Gram(Plain(tensor))
+    problem = MKLProblem(everything.among(train), Hinge(), L1(), y[train], C=2.0)
+    solution = solve(problem, registry["newton"](), Stop(tol=1e-6))
+    clf = MKLClassifier("precomputed", normalize=None, C=2.0, tol=1e-6, solver="newton")
+    clf.fit(tensor[:, train][:, :, train], y[train])
+    assert solution.converged
+    assert solution.certificate.primal == pytest.approx(clf.certificate_.primal, rel=2e-6)
+    assert everything.passes == pytest.approx(problem.passes * (50 / 60) ** 2)
+    beta = np.zeros(60)
+    beta[train] = solution.point.beta
+    values = everything.mix_product(solution.point.weights, beta) + solution.certificate.intercept
+    found = clf.decision_function(tensor[:, test][:, :, train])
+    np.testing.assert_allclose(values[test], found, atol=1e-3)
+
+
+def test_fields_compose_in_any_order():
+    X, new = data(24)
+    tensor = tensors("mixed", X, new, "trace", False)[0]
+    bank, _ = built("mixed", X, storage="family")
+    factors, some, chosen = np.linspace(0.5, 3.0, 8), np.array([1, 4, 5, 9, 17, 2, 20, 23]), [5, 0, 3, 3]
+    origin = np.array([0, 3, 6])  # among some: samples 1, 9 and 20
+    share = np.zeros(24)
+    share[some[origin]] = 1 / 3
+    shift = np.eye(24) - np.outer(np.ones(24), share)
+    moved = (shift @ tensor @ shift.T) * factors[:, None, None]
+    expected = moved[chosen][:, some][:, :, some]
+    for seen in (
+        bank.recentred(some[origin]).rescaled(factors).select(chosen).among(some),
+        bank.among(some).select(chosen).rescaled(factors[chosen]).recentred(origin),
+        bank.rescaled(factors).select([5, 0, 3]).among(some).recentred(origin).select([0, 1, 2, 2]),
+        bank.recentred(np.arange(9)).among(some[::-1]).among(np.arange(8)[::-1]).recentred(origin)
+        .rescaled(factors**2).rescaled(1 / factors).select(chosen),
+    ):  # fmt: skip
+        assert seen.storage is bank.storage
+        check_bank(seen, expected)
+        check_passes(seen)
+
+
 def test_passes_of_features_and_views():
     X, _ = data()
     bank, _ = built("features", X, storage="lowrank")
     check_passes(bank)
     whole, _ = built("mixed", X, storage="family")
     check_passes(whole.select([1, 4, 5]))
-    check_passes(Rescaled(whole, np.arange(1.0, 9.0)))
-    recentred = Recentred(whole, np.arange(5))
+    check_passes(whole.rescaled(np.arange(1.0, 9.0)))
+    recentred = whole.recentred(np.arange(5))
     check_passes(recentred)
 
 
@@ -267,7 +319,7 @@ def test_selection(storage):
     bank, _ = built("mixed", X, storage=storage)
     chosen = [5, 0, 3, 6]
     part = bank.select(chosen)
-    assert isinstance(part, Selection)
+    assert part.storage is bank.storage
     check_bank(part, tensor[chosen], 1e-10)
     check_bank(part.select([2, 0, 1]), tensor[[3, 5, 0]], 1e-10)
     check_bank(bank.select([1, 6, 1, 0]), tensor[[1, 6, 1, 0]], 1e-10)  # a kernel twice is two kernels
@@ -278,15 +330,15 @@ def test_rescaled_and_recentred():
     tensor = tensors("mixed", X, new, "trace", False)[0]
     bank, _ = built("mixed", X, storage="family")
     factors = np.linspace(0.5, 3.0, 8)
-    check_bank(Rescaled(bank, factors), tensor * factors[:, None, None])
-    assert Rescaled(bank, factors).nbytes == bank.nbytes
+    check_bank(bank.rescaled(factors), tensor * factors[:, None, None])
+    assert bank.rescaled(factors).nbytes == bank.nbytes
     samples = np.array([0, 3, 4, 11])
     share = np.zeros(24)
     share[samples] = 1 / 4
     shift = np.eye(24) - np.outer(np.ones(24), share)  # phi(x) - mean over the samples
-    check_bank(Recentred(bank, samples), shift @ tensor @ shift.T)
+    check_bank(bank.recentred(samples), shift @ tensor @ shift.T)
     # a translation: centring twice is centring once, wherever the first centre was
-    twice = Recentred(Recentred(bank, np.arange(10)), samples)
+    twice = bank.recentred(np.arange(10)).recentred(samples)
     check_bank(twice, shift @ tensor @ shift.T)
 
 
@@ -298,7 +350,7 @@ def test_sums_by_columns_are_exact_where_coefficients_cancel():
     kernels = [kw.gaussian(1.0), kw.linear(), kw.linear().on([1]), kw.gaussian(1e20)]
     bank, normaliser = build_bank(kernels, X)
     bound = BoundKernels(kernels, X, normaliser)
-    exact = ByColumns.of(bank, bound.exact_columns())
+    exact = bank.by_columns(bound.exact_columns())
     tensor = bank.block(np.arange(n), np.arange(n), np.arange(4))
     check_bank(exact, tensor, 1e-10)
     check_passes(exact)
@@ -323,9 +375,9 @@ def test_sums_by_columns_are_exact_where_coefficients_cancel():
     assert np.all(exact.rounding_lengths()[1:] == 0.0)
     assert np.all(exact.rounding_lengths()[0] > 0.0)
     # columns of another kernel than the bank's are not taken, and without any there is nothing to sum
-    other = ByColumns.of(Rescaled(bank, np.full(4, 2.0)), bound.exact_columns())
+    other = bank.rescaled(np.full(4, 2.0)).by_columns(bound.exact_columns())
     assert set(other.columns) == {3}
-    assert ByColumns.of(build_bank([kw.gaussian(1.0)], X)[0], {}) is None
+    assert build_bank([kw.gaussian(1.0)], X)[0].by_columns({}) is None
 
 
 @pytest.mark.parametrize("storage", ["auto", "family", "lazy"])
@@ -341,10 +393,10 @@ def test_factors_rebuild_the_kernels(storage):
 
 def test_thin_banks_have_many_kernels_of_small_rank():
     X, _ = data(40)
-    many = LowRankBank(np.random.default_rng(0).normal(size=(12, 60)), range(0, 61, 3))
+    many = Features(FeatureMatrix(np.random.default_rng(0).normal(size=(12, 60)), range(0, 61, 3)))
     assert thin(many.n, many.m, many.decision.rank)  # 20 kernels of rank 3 on 12 samples
     for starts in ([0, 30, 60], [0, 20, *range(21, 61)]):
-        other = LowRankBank(np.ones((12, 60)), starts)
+        other = Features(FeatureMatrix(np.ones((12, 60)), starts))
         assert not thin(other.n, other.m, other.decision.rank)
     assert built("mixed", X)[0].decision.rank is None
 
@@ -391,12 +443,12 @@ def test_sparse_and_dense_features_are_one_bank():
         [s * dense[:, a:b] @ dense[:, a:b].T for a, b, s in zip(starts[:-1], starts[1:], scale, strict=True)]
     )
     for features in (dense, sp.csr_matrix(dense), dense.astype(np.float32).astype(float)):
-        bank = LowRankBank(features, starts, scale)
+        bank = Features(FeatureMatrix(features, starts), scale)
         check_bank(bank, tensor, 1e-6 if features is not dense and not sp.issparse(features) else 1e-11)
         assert list(bank.ranks) == [4, 0, 1, 4]
-    single = LowRankBank(dense, range(10))  # rank one each: a shortcut of its own
+    single = Features(FeatureMatrix(dense, range(10)))  # rank one each: a shortcut of its own
     check_bank(single, np.array([np.outer(z, z) for z in dense.T]))
-    trailing = LowRankBank(dense, [0, 9, 9])
+    trailing = Features(FeatureMatrix(dense, [0, 9, 9]))
     check_bank(trailing, np.array([dense @ dense.T, np.zeros((15, 15))]))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave.banks import PowerBank, find_chains, packed_offsets
+from kernelweave.banks import Gram, Powers, find_chains, packed_offsets
 from kernelweave.banks.power import Chain
 
 doublings = st.lists(
@@ -73,7 +73,7 @@ def test_four_powers_in_a_row_keep_the_digits_of_a_kernel_of_any_size(size):
     n = base.shape[0]
     offsets = packed_offsets(n)
     store = base[np.tril_indices(n)][None].copy()
-    bank = PowerBank(store, offsets, [Chain((0, 1, 2, 3), (0, 2, 2, 2), (0, 0, 0, 0))])
+    bank = Gram(Powers(store, offsets, [Chain((0, 1, 2, 3), (0, 2, 2, 2), (0, 0, 0, 0))]))
     powers = np.stack([base, base**4, base**16, base**64])
     a = rng.normal(size=n)
     a[3] = 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelweave import kernels as kw
-from kernelweave.banks import AmongSamples, build_bank, lazy
+from kernelweave.banks import build_bank, lazy
 from kernelweave.kernels import resolve_kernels
 
 BANKS = {
@@ -93,7 +93,7 @@ def test_no_last_digit_depends_on_threads(monkeypatch):
 def test_a_bank_among_some_samples(dtype):
     stored, computed, rng = both("beside others", 60, dtype)
     some = np.array([3, 7, 8, 20, 59])
-    few, by_hand = AmongSamples(computed, some), stored.block(some, some, np.arange(stored.m))
+    few, by_hand = computed.among(some), stored.block(some, some, np.arange(stored.m))
     a, weights = rng.normal(size=(5, 2)), rng.random(stored.m)
     np.testing.assert_allclose(few.block(np.arange(5), np.arange(5), np.arange(few.m)), by_hand, atol=1e-5)
     np.testing.assert_allclose(few.apply(a), by_hand @ a, atol=1e-5)

@@ -56,7 +56,7 @@ def test_a_contiguous_array_is_used_where_it_lies(stack, dtype):
     given = stack.astype(dtype)
     given.flags.writeable = False
     bank, _ = precomputed_bank(as_stack(given))
-    assert np.shares_memory(bank.store, given)
+    assert np.shares_memory(bank.storage.store, given)
     a = np.linspace(-1, 1, 18)
     kept = given.copy()
     bank.apply(a), bank.quad(a), bank.combine(np.ones(4)), bank.diag(), bank.rows(np.arange(3))
@@ -67,7 +67,7 @@ def test_what_cannot_stay_in_place_is_copied_and_left_alone(stack):
     writable = stack.copy()
     for given, center in ((writable, True), (list(writable), False), (np.asfortranarray(writable), False)):
         bank, _ = precomputed_bank(as_stack(given), center=center)
-        assert not np.shares_memory(bank.store, writable)
+        assert not np.shares_memory(bank.storage.store, writable)
         np.testing.assert_array_equal(writable, stack)
 
 

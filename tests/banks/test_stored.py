@@ -38,4 +38,4 @@ def test_entries_are_those_of_the_kernels(samples):
 
 def test_the_number_of_threads_does_not_show(samples):
     banks = [build_bank(KERNELS, samples, storage="family", threads=threads)[0] for threads in (1, 3)]
-    np.testing.assert_array_equal(banks[0].store, banks[1].store)
+    np.testing.assert_array_equal(banks[0].storage.store, banks[1].storage.store)

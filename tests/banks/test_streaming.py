@@ -11,7 +11,15 @@ import scipy.sparse as sp
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.banks import ArrayRows, ArrowRows, LowRankBank, ParquetRows, StreamingBank, build_bank
+from kernelweave.banks import (
+    ArrayRows,
+    ArrowRows,
+    FeatureMatrix,
+    Features,
+    FeatureStream,
+    ParquetRows,
+    build_bank,
+)
 from kernelweave.kernels import Schema, expand_kernels, resolve_kernels, stack_features
 from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
@@ -64,8 +72,8 @@ source = pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 def test_the_same_linear_map(make, threads, tmp_path):
     Z, starts = stack_features(kernels(), X)
     scale = np.array([1.0, 0.5, 2.0])
-    streamed = StreamingBank(kernels(), make(tmp_path), scale, block_rows=32, threads=threads)
-    held = LowRankBank(Z, starts, scale)
+    streamed = Features(FeatureStream(kernels(), make(tmp_path), block_rows=32, threads=threads), scale)
+    held = Features(FeatureMatrix(Z, starts), scale)
     w, a, e = rng.normal(size=(34, 2)), rng.normal(size=(230, 2)), rng.uniform(size=34)
     np.testing.assert_array_equal(streamed.starts, starts)
     np.testing.assert_allclose(streamed.forward(w), Z @ w, atol=1e-12)
@@ -82,7 +90,7 @@ def test_the_same_linear_map(make, threads, tmp_path):
     np.testing.assert_allclose(streamed.mix_product(d, a), held.mix_product(d, a), atol=1e-9)
     np.testing.assert_allclose(streamed.combine(d), held.combine(d), atol=1e-10)
     np.testing.assert_allclose(streamed.diag(), held.diag(), atol=1e-12)
-    np.testing.assert_allclose(streamed.mean_squares(), held.diag().mean(axis=1) / scale, rtol=1e-12)
+    np.testing.assert_allclose(streamed.storage.mean_squares(), held.diag().mean(axis=1) / scale, rtol=1e-12)
     assert streamed.passes == pytest.approx(held.passes)
     rows = np.array([3, 200, 41])
     np.testing.assert_allclose(
@@ -94,7 +102,7 @@ def test_the_same_linear_map(make, threads, tmp_path):
 
 @source
 def test_shuffled_blocks_hold_every_row_once(make, tmp_path):
-    bank = StreamingBank(kernels(), make(tmp_path), block_rows=25, threads=2)
+    bank = Features(FeatureStream(kernels(), make(tmp_path), block_rows=25, threads=2))
     Z, _ = stack_features(kernels(), X)
     order = []
     for rows, part in bank.shuffled(np.random.default_rng(3)):
@@ -115,7 +123,7 @@ def test_rows_in_the_order_of_their_labels(tmp_path):
     for name, order in {"sorted": np.arange(230), "mixed": rng.permutation(230)}.items():
         table = pa.table({f"x{k}": samples[order, k] for k in range(6)})
         rows = ArrowRows(table.to_batches(max_chunksize=20))
-        bank = StreamingBank(kernels(samples), rows, block_rows=20)
+        bank = Features(FeatureStream(kernels(samples), rows, block_rows=20))
         problem = MKLProblem(bank, make_loss("logistic"), Lp(1.5), labels[order], 1.0, None, False)
         solution = solve(problem, registry["svrg"](), Stop(tol=1e-5))
         assert solution.converged
@@ -126,12 +134,14 @@ def test_rows_in_the_order_of_their_labels(tmp_path):
 def test_sparse_rows_stay_sparse():
     S = sp.random(50, 6, density=0.3, format="csr", random_state=0)
     views = [kw.linear().on([0, 1]), kw.linear().on([2, 3, 4, 5])]
-    bank = StreamingBank(expand_kernels(views, Schema(6)), S, block_rows=20)
-    assert all(sp.issparse(part) for _, part in bank.blocks())
+    bank = Features(FeatureStream(expand_kernels(views, Schema(6)), S, block_rows=20))
+    assert all(sp.issparse(part) for _, part in bank.storage.blocks())
     np.testing.assert_allclose(bank.forward(np.arange(6.0)), S @ np.arange(6.0))
     np.testing.assert_allclose(bank.lengths(np.ones(6)), np.sum(S.toarray() ** 2, axis=1))
     problem = MKLProblem(bank, make_loss("logistic"), Lp(1.5), y[:50], 1.0, None, False)
-    held = MKLProblem(LowRankBank(S, [0, 2, 6]), make_loss("logistic"), Lp(1.5), y[:50], 1.0, None, False)
+    held = MKLProblem(
+        Features(FeatureMatrix(S, [0, 2, 6])), make_loss("logistic"), Lp(1.5), y[:50], 1.0, None, False
+    )
     found = [solve(p, registry["svrg"](), Stop(tol=1e-7)).certificate.primal for p in (problem, held)]
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
@@ -181,9 +191,9 @@ def test_storage_stream_and_single_precision():
 
 def test_features_that_do_not_fit_are_streamed():
     bank, _ = build_bank(kernels(), X, mixing=False, memory_budget=10_000)
-    assert isinstance(bank, StreamingBank)
+    assert isinstance(bank.storage, FeatureStream)
     held, _ = build_bank(kernels(), X, mixing=False, memory_budget="1GB")
-    assert isinstance(held, LowRankBank)
+    assert isinstance(held.storage, FeatureMatrix)
     np.testing.assert_allclose(bank.scale, held.scale, rtol=1e-12)
     problem = MKLProblem(bank, make_loss("logistic"), Lp(2.0), y)
     assert choose_solver(problem.loss, problem.norm, bank).registered_as == "svrg"
@@ -196,7 +206,7 @@ def test_memory_does_not_grow_with_the_features():
     for n in (4000, 16000):
         samples = np.random.default_rng(1).normal(size=(n, 2))
         labels = np.sign(samples[:, 0] + 0.1)
-        bank = StreamingBank(resolve_kernels(spec, samples), samples, block_rows=200)
+        bank = Features(FeatureStream(resolve_kernels(spec, samples), samples, block_rows=200))
         problem = MKLProblem(bank, make_loss("logistic"), Lp(1.5), labels, 1.0, None, False)
         tracemalloc.start()
         solve(problem, registry["svrg"](), Stop(tol=1e-9, max_iter=2))
@@ -221,7 +231,7 @@ def test_what_needs_all_rows_at_once_is_refused(tmp_path):
         MKLClassifier(kw.linear(), center=True, **options).fit(rows, y)
     with pytest.raises(ValueError, match=r"go with storage='stream', not 'dense'"):
         MKLClassifier(kw.linear(), storage="dense", **options).fit(rows, y)
-    bank = StreamingBank([kw.linear()], np.zeros((30_000, 1)))
+    bank = Features(FeatureStream([kw.linear()], np.zeros((30_000, 1))))
     with pytest.raises(ValueError, match=r"needs the mixed kernel, 30000 x 30000.*solver='svrg'"):
         bank.combine(np.ones(1))
 
@@ -263,10 +273,10 @@ def test_arrow_is_an_extra(monkeypatch):
 @pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-12), ("float32", 1e-5)])
 @pytest.mark.parametrize("kept", [False, True])
 def test_weighted_products_of_some_columns_are_those_of_the_features(kept, dtype, atol):
-    bank = StreamingBank(kernels(), ArrayRows(X), dtype=dtype, block_rows=50)
+    bank = Features(FeatureStream(kernels(), ArrayRows(X), dtype=dtype, block_rows=50))
     if kept:
-        bank.keep()
-        assert len(bank.kept) == 5
+        bank.storage.keep()
+        assert len(bank.storage.kept) == 5
     draws = np.random.default_rng(1)
     rows, columns = draws.permutation(230)[:70], np.array([0, 3, 17, 33])
     charge = draws.random(70)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import scale
 
 from kernelweave import MKLClassifier, MKLRegressor, distributed
 from kernelweave import kernels as kw
-from kernelweave.banks import LowRankBank, Normaliser, ParquetRows, StreamingBank, as_rows
+from kernelweave.banks import FeatureMatrix, Features, FeatureStream, Normaliser, ParquetRows, as_rows
 from kernelweave.cluster import cluster_feature_bank
 from kernelweave.cluster._dask import MappedRows, read_rows, send_rows
 from kernelweave.losses import Logistic, Squared
@@ -126,10 +126,10 @@ def test_every_method_of_the_bank(client, columns):
     normaliser = Normaliser.empty("trace", False, len(kernels), 61, [k.name for k in kernels])
     rows = distributed.DaskRows(da.from_array(X, chunks=(25, -1)), client)
     bank = cluster_feature_bank(client, kernels, rows, normaliser)
-    np.testing.assert_array_equal(bank.bounds, [0, 25, 61])  # between chunks
+    np.testing.assert_array_equal(bank.storage.bounds, [0, 25, 61])  # between chunks
     features = np.hstack([k.features(X) for k in kernels])
-    here = LowRankBank(features, bank.starts, 61 / np.array([np.trace(k(X)) for k in kernels]))
-    streamed = StreamingBank(kernels, X, here.scale, block_rows=13)
+    here = Features(FeatureMatrix(features, bank.starts), 61 / np.array([np.trace(k(X)) for k in kernels]))
+    streamed = Features(FeatureStream(kernels, X, block_rows=13), here.scale)
     rng = np.random.default_rng(0)
     shape = () if columns is None else (columns,)
     a, w = rng.standard_normal((61, *shape)), rng.standard_normal((features.shape[1], *shape))

@@ -19,7 +19,7 @@ from kernelweave import (
     norms,
 )
 from kernelweave import kernels as kw
-from kernelweave.banks import LazyBank, Normaliser
+from kernelweave.banks import Computed, Gram, Normaliser
 from kernelweave.cluster import cluster_kernel_bank
 from kernelweave.exceptions import ScaleWarning
 
@@ -124,7 +124,7 @@ def test_every_method_of_the_bank(client, storage, dtype):
     for j, kernel in enumerate(kernels):
         K = kernel(X)
         empty[1].learn(j, np.diagonal(K).copy(), K.mean(axis=1))
-    here = LazyBank(kernels, X, 61, empty[1])
+    here = Gram(Computed(kernels, X, 61, empty[1]))
     rng = np.random.default_rng(0)
     a, A = rng.standard_normal(61) * (rng.random(61) < 0.7), rng.standard_normal((61, 3))
     weights = np.where(np.arange(bank.m) % 2, 0.0, 1.0 / bank.m)

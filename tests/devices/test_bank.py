@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave import kernels as kw
-from kernelweave.banks import build_bank
+from kernelweave.banks import Gram, build_bank
 from kernelweave.banks.decide import Asked, Facts, keep
 from kernelweave.exceptions import MemoryBudgetError
 
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from kernelweave.banks.torch_bank import (  # noqa: E402
     DeviceKernels,
-    TorchBank,
+    DeviceMatrices,
     block_bytes,
     torch_bank,
 )
@@ -39,7 +39,7 @@ def _pair(precision="float64", **options):
     reference, normaliser = build_bank(kernels, X, storage="dense", **options)
     source = DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64)
     storage = None if precision == "computed" else getattr(torch, precision)
-    return reference, TorchBank(source, storage)
+    return reference, Gram(DeviceMatrices(source, storage))
 
 
 @pytest.mark.parametrize("options", [{}, {"normalize": "cosine"}, {"center": True}, {"normalize": None}])
@@ -84,7 +84,7 @@ def test_polynomials_keep_their_slope_and_constant():
         list(kw.polynomial([1, 3], gamma=0.25, coef0=2.0).expand(kw.Schema.of(X))), X
     )
     reference, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
-    bank = TorchBank(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64)
+    bank = Gram(DeviceMatrices(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64))
     np.testing.assert_allclose(bank.combine(np.ones(2)), reference.combine(np.ones(2)), rtol=1e-11)
 
 
@@ -94,7 +94,7 @@ def test_a_kernel_that_is_zero_stays_zero():
     kernels = [kw.linear().on([0]), kw.linear().on([2])]
     kernels = kw.resolve_kernels(kw.expand_kernels(kw.as_spec(kernels), kw.Schema.of(X)), X)
     _, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
-    bank = TorchBank(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64)
+    bank = Gram(DeviceMatrices(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64))
     a = np.linspace(-1.0, 2.0, N)
     np.testing.assert_array_equal(bank.apply(a)[1], np.zeros(N))
     np.testing.assert_allclose(bank.combine(np.ones(2)), np.outer(X[:, 0], X[:, 0]), atol=1e-12)
@@ -116,7 +116,7 @@ def test_images_are_tensors_and_give_forms_and_mixtures():
 
 def test_blocks_smaller_than_the_matrix_give_the_same():
     reference, bank = _pair("computed")
-    bank.block_entries = 7 * N
+    bank.storage.block_entries = 7 * N
     a = np.random.default_rng(3).standard_normal(N)
     np.testing.assert_allclose(bank.apply(a), reference.apply(a), rtol=1e-10, atol=1e-10)
     weights = np.ones(bank.m)
@@ -140,7 +140,7 @@ def test_the_exact_bank_stores_nothing_and_computes_in_double_precision():
 
 
 def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
-    source = _pair()[1].source
+    source = _pair()[1].storage.source
     need = source.m * N * N
     working = 5 * N * N * 8
     blocks = block_bytes(N, CPU, 8)
@@ -148,7 +148,7 @@ def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
 
     def made(memory, **asked):
         facts = Facts(N, source.m, place="device", device="cpu", block_bytes=blocks, memory=memory)
-        return torch_bank(source, keep(facts, Asked(**asked)))
+        return torch_bank(source, keep(facts, Asked(**asked))).storage
 
     assert made(working + 4 * need, mixes=False).precision == "float32"
     assert made(working + 2 * need + 4 * N * N).precision == "float16"
@@ -164,7 +164,7 @@ def test_a_sample_is_at_no_distance_of_itself_however_far_it_is_from_the_origin(
     X = 1e7 + np.random.default_rng(0).standard_normal((N, 3))
     kernels = kw.resolve_kernels(kw.expand_kernels(kw.as_spec(kw.gaussian(0.5)), kw.Schema.of(X)), X)
     _, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
-    bank = TorchBank(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), storage)
+    bank = Gram(DeviceMatrices(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), storage))
     everyone, some = np.arange(N), np.array([7, 3, 50])
     np.testing.assert_array_equal(np.diagonal(bank.mix_block(np.ones(1), everyone, everyone)), 1.0)
     np.testing.assert_array_equal(np.diagonal(bank.mix_block(np.ones(1), some, some)), 1.0)

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, make_classification
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.banks import BoundKernels, LazyBank
+from kernelweave.banks import BoundKernels, Computed, Gram
 from kernelweave.norms import AtMost, Block, Elastic, ElasticBlocks, ElasticNet, Grouped
 from kernelweave.problems import MKLProblem
 
@@ -66,7 +66,7 @@ def test_the_certificate_is_of_exact_kernels_whatever_was_stored(dtype, storage)
     # the certificate once more, from nothing but the kernels in double precision and the fitted attributes
     kernels = clf.kernels_
     fresh = MKLClassifier(BANK, norm=2.0, C=5.0).fit(X, y)
-    bank = LazyBank(kernels, X, len(y), fresh._function.terms[0].kernels.normaliser)
+    bank = Gram(Computed(kernels, X, len(y), fresh._function.terms[0].kernels.normaliser))
     problem = MKLProblem(bank, clf.loss_, Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
     from kernelweave.problems import Point
 

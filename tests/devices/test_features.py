@@ -5,9 +5,9 @@ import pytest
 
 from kernelweave import MKLClassifier, losses
 from kernelweave import kernels as kw
+from kernelweave.banks import Features, FeatureStream
 from kernelweave.banks.decide import Decision
 from kernelweave.banks.normalise import Normaliser
-from kernelweave.banks.streaming import StreamingBank
 from kernelweave.banks.torch_bank import torch_feature_bank
 
 torch = pytest.importorskip("torch")
@@ -59,11 +59,11 @@ def test_sweeps_agree_with_the_host(dtype, made):
     kernels = settled(X, kw.random_fourier(1.5, n_features=20), kw.linear())
     if made == "on the host":
         kernels += settled(X, kw.nystroem(kw.gaussian(2.0), rank=7))
-    host = StreamingBank(kernels, X)
+    host = Features(FeatureStream(kernels, X))
     normaliser = Normaliser.empty("trace", False, len(kernels), len(X), [k.name for k in kernels])
     decision = Decision(representation="features", storage="lowrank", place="device", dtype=dtype)
     bank = torch_feature_bank(kernels, X, normaliser, torch.device("cpu"), decision, threads=1)
-    assert (bank.computed is not None) == (made == "there")
+    assert (bank.storage.made_here is not None) == (made == "there")
     near = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
     w, b, y = (
         rng.normal(size=(bank.starts[-1], 1)),
@@ -82,7 +82,7 @@ def test_sweeps_agree_with_the_host(dtype, made):
         np.testing.assert_allclose(told, expected, rtol=near, atol=50 * near)
     # what certifies is in double precision, whatever is kept
     np.testing.assert_allclose(bank.exact().forward(w), host.forward(w), atol=1e-12 * size)
-    np.testing.assert_allclose(bank.mean_squares(), host.mean_squares(), rtol=near)
+    np.testing.assert_allclose(bank.storage.mean_squares(), host.storage.mean_squares(), rtol=near)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -70,7 +70,7 @@ def test_the_reference_is_complete(tmp_path, monkeypatch):
         "norms.AtMost",
         "solvers.cutting_planes.Level",
     } <= listed
-    assert {"banks.PowerBank", "displays.WeightsDisplay", "MKLClassifier"} <= listed
+    assert {"banks.Gram", "displays.WeightsDisplay", "MKLClassifier"} <= listed
     for where in ("losses", "norms", "solvers"):
         for name in getattr(kernelweave, where).registry:
             assert f'``"{name}"``' in text[where]

@@ -60,11 +60,11 @@ def test_a_solver_that_flatters_itself_is_not_believed(data, monkeypatch):
     """Caches that promise a gap of zero do not make a fit converged."""
     from dataclasses import replace
 
-    from kernelweave.banks import Bank
+    from kernelweave.banks import Gram
     from kernelweave.problems import MKLProblem
     from kernelweave.solvers import registry
 
-    honest, last, over = MKLProblem.certificate, Bank.judged, []
+    honest, last, over = MKLProblem.certificate, Gram.judged, []
 
     def flattering(self, point):
         judged = honest(self, point)
@@ -72,7 +72,7 @@ def test_a_solver_that_flatters_itself_is_not_believed(data, monkeypatch):
 
     monkeypatch.setattr(MKLProblem, "certificate", flattering)
     # the last certificate alone asks the bank for all that it reads
-    monkeypatch.setattr(Bank, "judged", lambda *given: over.append(True) or last(*given))
+    monkeypatch.setattr(Gram, "judged", lambda *given: over.append(True) or last(*given))
 
     class Again(registry["silp"]):
         def init(self, *given):

@@ -134,7 +134,7 @@ def test_j_is_convex_in_the_weights_and_falls_with_them():
 def test_a_mixed_kernel_beyond_memory_is_refused_before_it_is_made(on_device, monkeypatch):
     """``8 n^2`` bytes; matrices of tens of megabytes, and those on a device, are not held to the host's memory."""
     problem = make_case(ref.HINGE, "l1", True, n=24).problem
-    monkeypatch.setattr(type(problem.bank), "on_device", on_device)
+    monkeypatch.setattr(problem.bank, "on_device", on_device)
     monkeypatch.setattr(mkl, "default_budget", lambda: 8 * 24**2 - 1)
     weights = np.full(5, 0.2)
     problem.oracle(weights)  # small

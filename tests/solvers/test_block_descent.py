@@ -13,7 +13,7 @@ import references as ref
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave._numerics.block_steps import POWERS, charged_length
-from kernelweave.banks import LowRankBank, StreamingBank, build_bank
+from kernelweave.banks import FeatureMatrix, Features, FeatureStream, build_bank
 from kernelweave.banks.decide import Asked, Case
 from kernelweave.banks.facts import facts_of_bank
 from kernelweave.exceptions import MemoryBudgetError
@@ -38,7 +38,7 @@ def features(n=40, seed=0):
 
 
 def problem_of(Z, y, loss="logistic", norm="l1", C=2.0, **options) -> MKLProblem:
-    return MKLProblem(LowRankBank(Z, STARTS), make_loss(loss), make_norm(norm), y, C, **options)
+    return MKLProblem(Features(FeatureMatrix(Z, STARTS)), make_loss(loss), make_norm(norm), y, C, **options)
 
 
 def run(problem, tol=1e-7, **options):
@@ -158,7 +158,7 @@ def test_the_conic_solver_finds_the_same_optimum(loss, norm):
     charge = NORMS[norm]
     Ks = np.array([Z[:, a:b] @ Z[:, a:b].T for a, b in pairwise(STARTS)])
     conic = ref.conic_optimum(Ks, y, 2.0 * weight, LOSSES[loss], charge, True)
-    problem = MKLProblem(LowRankBank(Z, STARTS), make_loss(loss), charge.make(), y, 2.0, weight)
+    problem = MKLProblem(Features(FeatureMatrix(Z, STARTS)), make_loss(loss), charge.make(), y, 2.0, weight)
     solution = run(problem)
     assert solution.converged
     assert solution.certificate.primal == pytest.approx(conic.value, rel=1e-6)
@@ -226,8 +226,8 @@ def test_many_samples_without_a_matrix_of_their_size(dtype, monkeypatch):
     def never(*_):
         raise AssertionError("a kernel matrix of all samples")
 
-    monkeypatch.setattr(LowRankBank, "combine", never)
-    monkeypatch.setattr(LowRankBank, "block", never)
+    monkeypatch.setattr(FeatureMatrix, "combine", never)
+    monkeypatch.setattr(FeatureMatrix, "block", never)
     bank = kw.per_view(sets, kw.random_fourier(2.0, n_features=40))
     model = MKLClassifier(bank, loss="logistic", solver="block_descent", C=0.3, dtype=dtype).fit(X, y)
     assert model.status_ == "converged"
@@ -246,7 +246,7 @@ def test_a_very_large_C_and_kernels_that_are_there_twice(loss, twice):
     angles = [X[:, j : j + 2] @ rng.normal(size=(2, 10)) for j in range(0, 12, 2)]
     Z = np.hstack([wave(angle) for angle in angles for wave in (np.cos, np.sin)])
     y = np.where(np.sin(X[:, 0]) + X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=600) > 0, 1.0, -1.0)
-    bank = LowRankBank(np.hstack([Z, Z]) if twice else Z, np.arange(0, 241 if twice else 121, 20))
+    bank = Features(FeatureMatrix(np.hstack([Z, Z]) if twice else Z, np.arange(0, 241 if twice else 121, 20)))
     problem = MKLProblem(bank, make_loss(loss), make_norm("l1"), y, 1e4)
     solution = run(problem, 1e-4)
     assert solution.converged
@@ -300,7 +300,10 @@ def test_features_that_are_streamed_are_refused_with_a_way_out():
     X, y, _ = grouped(50, 2)
     kernels = [kw.random_fourier(2.0, n_features=4).resolve(X)]
     problem = MKLProblem(
-        StreamingBank(kernels, X), make_loss("logistic"), make_norm("l1"), np.where(y > 0, 1.0, -1.0)
+        Features(FeatureStream(kernels, X)),
+        make_loss("logistic"),
+        make_norm("l1"),
+        np.where(y > 0, 1.0, -1.0),
     )
     with pytest.raises(ValueError, match=r"features in memory.*lbfgs"):
         run(problem)
@@ -322,7 +325,7 @@ def test_features_that_are_streamed_are_refused_with_a_way_out():
 )
 def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     X, _, sets = grouped(n, 3)
-    bank = LowRankBank(X, np.arange(0, 7, 2))
+    bank = Features(FeatureMatrix(X, np.arange(0, 7, 2)))
     facts = facts_of_bank(bank, abilities(make_loss(loss), make_norm("l1")))
     assert Case(facts, Asked(kept=bank.decision)).suits_blocks is (n >= 500)
     solver = choose_solver(make_loss(loss), make_norm("l1"), bank)
@@ -344,7 +347,7 @@ def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
 )
 def test_auto_takes_it_for_norms_with_an_exact_step(norm, chosen):
     X, _, _ = grouped(1200, 3)
-    solver = choose_solver(make_loss("logistic"), norm, LowRankBank(X, np.arange(0, 7, 2)))
+    solver = choose_solver(make_loss("logistic"), norm, Features(FeatureMatrix(X, np.arange(0, 7, 2))))
     assert (solver.registered_as == "block_descent") is chosen
     if not chosen:
         with pytest.raises(ValueError, match="exact step on one block"):
@@ -365,9 +368,9 @@ def test_folds_are_weights_on_one_set_of_features(monkeypatch):
     X, y, sets = grouped(1200, 6)
     kernels = kw.per_view(sets, kw.random_fourier(2.0, n_features=10))
     Cs, split = [0.03, 0.3], [(np.arange(800), np.arange(800, 1200))]
-    built, make = [], LowRankBank.__init__
+    built, make = [], FeatureMatrix.__init__
     monkeypatch.setattr(
-        LowRankBank,
+        FeatureMatrix,
         "__init__",
         lambda self, *given, **options: built.append(1) or make(self, *given, **options),
     )

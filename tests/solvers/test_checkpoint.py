@@ -18,7 +18,7 @@ import references as ref
 from faults import children
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.banks import Bank, precomputed_bank
+from kernelweave.banks import Gram, precomputed_bank
 from kernelweave.exceptions import KernelWeaveWarning, NotFiniteError
 from kernelweave.norms import Fixed, make_norm
 from kernelweave.problems import MKLProblem
@@ -309,14 +309,14 @@ def test_numbers_of_any_size_end_in_a_refusal_or_in_a_proof(tmp_path, solver, na
 def test_a_fit_whose_bounds_are_not_finite_is_refused(monkeypatch):
     """A warning that says what is proved is about numbers."""
     X = np.random.default_rng(0).normal(size=(30, 3))
-    certificate, judged, over = MKLProblem.certificate, Bank.judged, []
+    certificate, judged, over = MKLProblem.certificate, Gram.judged, []
 
     def undefined(self, point):
         found = certificate(self, point)
         return replace(found, primal=np.nan) if over else found
 
     # the last certificate alone asks the bank for all that it reads
-    monkeypatch.setattr(Bank, "judged", lambda *given: over.append(True) or judged(*given))
+    monkeypatch.setattr(Gram, "judged", lambda *given: over.append(True) or judged(*given))
     monkeypatch.setattr(MKLProblem, "certificate", undefined)
 
     class Again(registry["newton"]):

@@ -15,7 +15,7 @@ import references as ref
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX, block_factors, kernel_steps
-from kernelweave.banks import LowRankBank, precomputed_bank
+from kernelweave.banks import FeatureMatrix, Features, precomputed_bank
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import Hinge, MulticlassHinge
 from kernelweave.norms import Block, Elastic, Grouped, Norm, make_norm
@@ -47,7 +47,7 @@ def problem_of(
 ) -> MKLProblem:
     rank = Z.shape[1] // m
     if explicit:
-        bank = LowRankBank(np.ascontiguousarray(Z), np.arange(m + 1) * rank)
+        bank = Features(FeatureMatrix(np.ascontiguousarray(Z), np.arange(m + 1) * rank))
     else:
         bank, _ = precomputed_bank(stack_of(Z, m), normalize=None)
     loss = MulticlassHinge() if y.ndim == 2 else Hinge()

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.banks import LowRankBank
+from kernelweave.banks import FeatureMatrix, Features
 from kernelweave.losses import Logistic, make_loss
 from kernelweave.losses.margin import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp
@@ -102,7 +102,7 @@ def test_sparse_rows_take_the_same_way(loss, fit_intercept):
     weight = rng.choice([0.0, 0.5, 2.0], size=80)
     found = []
     for features in (Z, sp.csr_matrix(Z)):
-        bank = LowRankBank(features, starts, np.array([1.0, 1.0, 0.5, 2.0]))
+        bank = Features(FeatureMatrix(features, starts), np.array([1.0, 1.0, 0.5, 2.0]))
         problem = MKLProblem(bank, make_loss(loss), Lp(1.3), y, 2.0, weight, fit_intercept)
         found.append(solve(problem, SVRG(), Stop(tol=1e-8)))
     dense, sparse = found
@@ -126,7 +126,9 @@ def test_lazy_steps_against_steps_written_out(loss):
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(15, 6)) * (rng.uniform(size=(15, 6)) < 0.4)
     y = np.where(rng.uniform(size=15) < 0.5, 1.0, -1.0)
-    problem = MKLProblem(LowRankBank(sp.csr_matrix(Z), [0, 2, 6]), loss, Lp(1.5), y, 1.5, None, False)
+    problem = MKLProblem(
+        Features(FeatureMatrix(sp.csr_matrix(Z), [0, 2, 6])), loss, Lp(1.5), y, 1.5, None, False
+    )
     solver = SVRG(random_state=3)
     state = solver.step(problem, solver.init(problem, None, 1e-9))
     run = state.run
@@ -172,7 +174,9 @@ class _Underrated(Logistic):
 
 def test_steps_that_are_too_long_are_shortened():
     features, starts, y = cosine_views(0, n=100)
-    problem = MKLProblem(LowRankBank(features, starts), _Underrated(), Lp(2.0), y, 1.0, None, False)
+    problem = MKLProblem(
+        Features(FeatureMatrix(features, starts)), _Underrated(), Lp(2.0), y, 1.0, None, False
+    )
     solution = solve(problem, SVRG(), Stop(tol=1e-3))
     assert solution.converged
     assert solution.certificate.primal == pytest.approx(optimum(view_problem(0, 2.0, n=100)), rel=2e-3)
@@ -317,7 +321,7 @@ def test_the_printed_method_misses_what_it_promises():
 
 def test_the_printed_method_has_no_intercept():
     features, starts, y = cosine_views(0, n=40)
-    problem = MKLProblem(LowRankBank(features, starts), Logistic(), Lp(2.0), y)
+    problem = MKLProblem(Features(FeatureMatrix(features, starts)), Logistic(), Lp(2.0), y)
     with pytest.raises(ValueError, match=r"variant='paper'.*fit_intercept=False"):
         solve(problem, SVRG(variant="paper"))
 

@@ -1,7 +1,8 @@
-"""The contract of a bank: m kernels bound to n samples, the (m, n, n) tensor that need not exist.
+"""Two contracts: of a bank, m kernels bound to n samples, and of the storage that it reads.
 
-``block`` is the one abstract method; everything else derives from it and is overridden where storage makes it quicker.
-A bank counts its passes: logical entries of the tensor read, over ``m n^2``.
+The (m, n, n) tensor need not exist.  A storage has ``block``, and whatever else it answers more quickly than from
+blocks; it knows nothing of passes, factors or centres.  A bank counts its passes: logical entries of the tensor read,
+over ``m n^2``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .._typing import Array, Index
 from .decide import Decision
 
 if TYPE_CHECKING:
-    from .lowrank import FeatureBank
+    from .lowrank import Features
 
 
 def support(a: Array) -> Index:
@@ -27,17 +28,21 @@ def support(a: Array) -> Index:
     return np.flatnonzero(a if a.ndim == 1 else np.any(a != 0, axis=1))
 
 
-class Bank(ABC):
-    """m kernel matrices on the same n samples.
+class Storage(ABC):
+    """Values of m kernels on n samples, wherever they are: in memory, computed when read, on a device, on workers.
+
+    ``block`` is all that a storage must have.  The other methods derive from it, and are overridden where they can be
+    quicker; each reads on the support of its argument alone.
 
     Attributes
     ----------
     n, m : int
         Samples and kernels.
-    passes : float
-        Entries read so far, in units of the whole tensor.
+    nbytes : int
+        Bytes that are stored.
     """
 
+    nbytes: int = 0
     #: entries of a temporary block in the derived methods
     block_entries: int = 4_000_000
     #: whether explicit features are computed again in every sweep, because they would not fit into memory
@@ -46,29 +51,20 @@ class Bank(ABC):
     on_device: bool = False
     #: relative error of a product beyond that of double precision
     rounding: float = 0.0
-    #: whether kernels were completed for samples that lack a view, so that they are not those of the samples alone
-    completed: bool = False
     #: how the kernels are kept: what the choice of a solver goes by
     decision: Decision = Decision()
     #: bytes of an entry of a mixed kernel
     mixed_itemsize: int = 8
-    #: bytes that the stored kernels take
-    nbytes: int = 0
-    #: cost of the bank on a cluster, None where it is not on one
+    #: cost of the kernels on a cluster, None where they are not on one
     cluster_cost: Any = None
 
     def __init__(self, n: int, m: int) -> None:
         self.n = n
         self.m = m
-        self.passes = 0.0
 
     @abstractmethod
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        """Entries ``(len(kernels), len(rows), len(cols))``; not counted as a pass."""
-
-    def count(self, entries: float) -> None:
-        """Add ``entries`` of the logical tensor to the passes."""
-        self.passes += entries / (self.m * float(self.n) ** 2)
+    def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
+        """Entries ``(len(kernels), len(rows), len(cols))`` in double precision; a kernel may be asked for twice."""
 
     def _blocks(self, rows: Index, cols: Index, kernels: Index) -> Iterator[tuple[slice, slice, Array]]:
         """Blocks that cover ``kernels x rows x cols``, as (kernel slice, row slice, entries)."""
@@ -85,53 +81,50 @@ class Bank(ABC):
         where = np.arange(self.n) if rows is None else rows
         which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
-        self.count(float(which.size) * where.size * used.size)
         out = np.zeros((which.size, where.size, *a.shape[1:]))
         for k, r, entries in self._blocks(where, used, which):
             out[k, r] = entries @ a[used]
         return out
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        """Quadratic forms ``s_j = a' K_j a``, summed over the columns of ``a``; read on the support alone."""
+        """Quadratic forms ``a' K_j a``, summed over the columns of ``a``."""
         used = support(a)
         products = self.apply(a, used, kernels)
         return np.asarray(np.sum(products * a[used], axis=tuple(range(1, products.ndim))))
 
-    def combine(self, weights: Array) -> Array:
-        """Mixed kernel ``sum_j weights_j K_j``, ``(n, n)``."""
-        everyone = np.arange(self.n)
-        return self.mix_block(weights, everyone, everyone)
-
-    def mixed(self, weights: Array, rows: Index | None = None) -> Any:
-        """Mixed kernel of all or some samples as an array of the bank's own kind, for inner solvers."""
-        return self.combine(weights) if rows is None else self.mix_block(weights, rows, rows)
-
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
-        """Some rows and columns of the mixed kernel."""
+        """Some rows and columns of ``sum_j weights_j K_j``."""
         active = np.flatnonzero(weights)
-        self.count(float(active.size) * rows.size * cols.size)
         out = np.zeros((rows.size, cols.size))
         for k, r, entries in self._blocks(rows, cols, active):
             out[r] += np.tensordot(weights[active[k]], entries, axes=1)
         return out
 
+    def combine(self, weights: Array) -> Array:
+        """``sum_j weights_j K_j``, ``(n, n)``."""
+        everyone = np.arange(self.n)
+        return self.mix_block(weights, everyone, everyone)
+
+    @property
+    def mixed_entries(self) -> float:
+        """Entries of a kernel that ``combine`` reads."""
+        return float(self.n) ** 2
+
+    def mixed(self, weights: Array, rows: Index | None = None) -> Any:
+        """Mixed kernel of all or some samples as an array of the storage's own kind, for inner solvers."""
+        return self.combine(weights) if rows is None else self.mix_block(weights, rows, rows)
+
     def mix_product(self, weights: Array, a: Array) -> Array:
         """``sum_j weights_j K_j a``, over the kernels that have weight."""
         active = np.flatnonzero(weights)
-        if active.size == 0:
-            return np.zeros(a.shape)
         return np.tensordot(weights[active], self.apply(a, kernels=active), axes=1)
 
-    def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
-        """Quadratic forms of a and the mixed kernel's product with it: all that a certificate reads of a bank."""
-        return self.quad(a), self.mix_product(weights, a)
-
-    def exact(self) -> Bank | None:
-        """Return the bank in double precision, itself where it is; None where the bank alone cannot tell."""
+    def judged(self, weights: Array, a: Array) -> tuple[Array, Array] | None:
+        """``quad(a)`` and ``mix_product(weights, a)`` from one pass; None where two reads are as good."""
         return None
 
     def image(self, a: Array) -> Any:
-        """Return the image of ``a`` after one pass over the bank: what first-order methods keep of a product.
+        """Return the image of ``a`` after one pass: what first-order methods keep of a product.
 
         It is linear in a, so that it can be extrapolated with it, and yields the quadratic forms and, later, any
         mixture without another pass.  All products (m, n) in general; explicit features have something far smaller.
@@ -155,6 +148,71 @@ class Bank(ABC):
             out[:, i] = self.block(np.array([i]), np.array([i]), kernels)[:, 0, 0]
         return out
 
+    def exact(self) -> Storage | None:
+        """Return the same kernels in double precision, itself where they are; None where it cannot tell."""
+        return None
+
+    def computed(self) -> Storage:
+        """Return the same kernels computed in every pass, where half precision is stored."""
+        return self
+
+
+class Bank(Storage):
+    """m kernel matrices on the same n samples, and a count of what is read of them: what problems and solvers ask.
+
+    Attributes
+    ----------
+    n, m : int
+        Samples and kernels.
+    passes : float
+        Entries read so far, in units of the whole tensor.
+    """
+
+    #: explicit features of all kernels, where they are in memory: an array or a CSR matrix
+    features: Any = None
+    #: whether kernels were completed for samples that lack a view, so that they are not those of the samples alone
+    completed: bool = False
+
+    def __init__(self, n: int, m: int) -> None:
+        super().__init__(n, m)
+        self.passes = 0.0
+
+    def count(self, entries: float) -> None:
+        """Add ``entries`` of the logical tensor to the passes."""
+        self.passes += entries / (self.m * float(self.n) ** 2)
+
+    @abstractmethod
+    def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
+        """Quadratic forms of a and the mixed kernel's product with it: all that a certificate reads of a bank."""
+
+    @abstractmethod
+    def exact(self) -> Bank | None:
+        """Return the bank in double precision, itself where it is; None where the bank alone cannot tell."""
+
+    @abstractmethod
+    def computed(self) -> Bank:
+        """Return the bank with entries that are computed in every pass, where half precision is stored."""
+
+    @abstractmethod
+    def select(self, kernels: Sequence[int] | Index) -> Bank:
+        """Return the bank of some of the kernels; storage is shared."""
+
+    @abstractmethod
+    def among(self, samples: Index) -> Bank:
+        """Return the kernels among some of the samples; storage is shared."""
+
+    @abstractmethod
+    def rescaled(self, factors: Array) -> Bank:
+        """Return the kernels times a factor each; storage is shared."""
+
+    @abstractmethod
+    def recentred(self, samples: Index) -> Bank:
+        """Return the kernels with the origin of feature space at the mean of some samples; storage is shared."""
+
+    @abstractmethod
+    def by_columns(self, columns: dict[int, tuple[Array, float]]) -> Bank | None:
+        """Return the bank with exact sums for kernels that are known by columns; None where no kernel is."""
+
     def rounding_lengths(self) -> Array:
         """Lengths ``(m, n)`` of the samples by which entries were rounded: zero where no sum suffers from that."""
         return np.sqrt(np.maximum(self.diag(), 0.0))
@@ -165,9 +223,9 @@ class Bank(ABC):
         self.count(float(which.size) * len(index) * self.n)
         return self.block(np.asarray(index), np.arange(self.n), which)
 
-    def factors(self, tol: float = 1e-12) -> FeatureBank:
+    def factors(self, tol: float = 1e-12) -> Features:
         """Explicit features of every kernel, by eigendecomposition; eigenvalues below ``tol`` of the largest drop."""
-        from .lowrank import LowRankBank
+        from .lowrank import FeatureMatrix, Features
 
         everyone = np.arange(self.n)
         blocks, starts = [], [0]
@@ -180,10 +238,4 @@ class Bank(ABC):
             blocks.append(vectors[:, kept] * np.sqrt(values[kept]))
             starts.append(starts[-1] + int(np.count_nonzero(kept)))
             longest = max(longest, time.perf_counter() - began)
-        return LowRankBank(np.hstack(blocks), starts)
-
-    def select(self, kernels: Sequence[int] | Index) -> Bank:
-        """Return the bank of some of the kernels; storage is shared where it can be."""
-        from .views import Selection
-
-        return Selection(self, np.asarray(kernels, dtype=np.intp))
+        return Features(FeatureMatrix(np.hstack(blocks), starts))

@@ -23,16 +23,16 @@ from .._numerics.matrices import check_semidefinite, check_symmetric
 from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
-from ._base import Bank
+from ._base import Bank, Storage
 from .decide import MIXING_SHARE, Asked, Decision, Facts, keep
 from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of
-from .lazy import LazyBank
-from .lowrank import LowRankBank, column_squares
+from .gram import Gram, SideBySide
+from .lazy import Computed
+from .lowrank import FeatureMatrix, Features, column_squares
 from .memory import check_storage, parse_bytes
 from .normalise import Normaliser
-from .power import Chain, PowerBank, base_groups, mirror_lower, packed_offsets, triangle_cuts
-from .streaming import StreamingBank, streaming_bank
-from .views import CompositeBank
+from .power import Chain, Powers, base_groups, mirror_lower, packed_offsets, triangle_cuts
+from .streaming import FeatureStream, streaming_bank
 
 #: entries of a block that is computed at once: it stays in the second-level cache
 CACHED_ENTRIES = 100_000
@@ -113,7 +113,7 @@ def precomputed_bank(
     center: bool = False,
     memory_budget: int | float | str | None = None,
     threads: int = 1,
-) -> tuple[PowerBank, Normaliser]:
+) -> tuple[Gram, Normaliser]:
     """Bank on matrices in memory: used in place where they only need a factor, else packed copies."""
     from .._numerics.passes import pack_rows
 
@@ -146,7 +146,7 @@ def precomputed_bank(
     if zero.size:
         what = "is constant, so nothing is left after centring it" if center else "has trace zero"
         raise ValueError(f"{normaliser.names[zero[0]]!r} {what}: drop it, or use normalize=None")
-    bank = PowerBank(store, offsets, chains, normaliser.scale if in_place else None, threads=threads)
+    bank = Gram(Powers(store, offsets, chains, normaliser.scale if in_place else None, threads=threads))
     bank.decision = decision
     return bank, normaliser
 
@@ -186,7 +186,7 @@ def stored_bank(
     normaliser: Normaliser,
     dtype: np.dtype,
     threads: int,
-) -> PowerBank:
+) -> Powers:
     """Learn the normalisation and store a triangle for every chain of powers, in parts that threads share."""
     from .._numerics.passes import pack_rows
 
@@ -216,9 +216,7 @@ def stored_bank(
         mirror_lower(store.reshape(n, n), threads)
     place = {j: k for k, j in enumerate(members)}  # kernels keep their order
     local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
-    return PowerBank(
-        store, offsets, local, normaliser.scale[members] if powers else None, rate, threads, square
-    )
+    return Powers(store, offsets, local, normaliser.scale[members] if powers else None, rate, threads, square)
 
 
 def _fits_single(kernels: list[Kernel], samples: Any) -> bool:
@@ -381,18 +379,19 @@ def _host_bank(
     if explicit is None:
         explicit = explicit_kernels(ranks_of(kernels, samples), n / MIXING_SHARE)
     stored = np.setdiff1d(everyone, explicit)
-    parts: list[Bank] = []
+    parts: list[Storage] = []
     if explicit.size:
         build = _single_bank if decision.feature_dtype == "float32" else _explicit_bank
         parts.append(build(kernels, explicit, samples, normaliser))
     if stored.size and decision.storage == "lazy":
         learn_blockwise(kernels, stored, samples, n, normaliser)
         chosen = [kernels[j] for j in stored]
-        parts.append(LazyBank(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
+        parts.append(Computed(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
     elif stored.size:
         chains = chains_of(kernels, stored, decision.storage == "family")
         parts.append(stored_bank(kernels, chains, samples, n, normaliser, dtype, threads))
-    return parts[0] if len(parts) == 1 else CompositeBank(parts, [explicit, stored])
+    one = parts[0] if len(parts) == 1 else SideBySide(parts, [explicit, stored])
+    return one if isinstance(one, Bank) else Gram(one)
 
 
 def check_kernels(kernels: list[Kernel], samples: Any) -> None:
@@ -402,14 +401,14 @@ def check_kernels(kernels: list[Kernel], samples: Any) -> None:
             check_semidefinite(kernel(samples), f"kernel {kernel.name!r}")
 
 
-def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
+def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Features:
     """Learn and store explicit features; normalising them normalises the kernel."""
     features, starts = stack_features([kernels[j] for j in index], samples)
     if normaliser.keeps_powers():
         lengths = np.append(column_squares(features), 0.0)
         means = np.add.reduceat(lengths, starts[:-1]) * (np.diff(starts) > 0) / features.shape[0]
         normaliser.learn_traces(index, means)
-        return LowRankBank(features, starts, normaliser.scale[index])
+        return Features(FeatureMatrix(features, starts), normaliser.scale[index])
     if sp.issparse(features) and normaliser.center:
         features = features.toarray()  # centred columns have no zeros
     features = features.tocsc() if sp.issparse(features) else features
@@ -430,12 +429,12 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
             z = z.multiply(1.0 / lengths[:, None]) if sp.issparse(z) else z / lengths[:, None]
         blocks.append(z)
     features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
-    return LowRankBank(features, starts, normaliser.scale[index])
+    return Features(FeatureMatrix(features, starts), normaliser.scale[index])
 
 
-def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
+def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Features:
     """Store explicit features in single precision, block of rows by block of rows; traces are learnt in double."""
-    precise = StreamingBank([kernels[j] for j in index], samples)
+    precise = FeatureStream([kernels[j] for j in index], samples)
     parts: list[Any] = []
     features = None
     sums = np.zeros(int(precise.starts[-1]) + 1)
@@ -448,9 +447,8 @@ def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: 
         features[rows] = Z
     means = np.add.reduceat(sums, precise.starts[:-1]) * (precise.ranks > 0) / precise.n
     normaliser.learn_traces(index, means)
-    precise.scale = normaliser.scale[index].copy()
     stored = sp.vstack(parts, format="csr") if features is None else features
-    return LowRankBank(stored, precise.starts, normaliser.scale[index], precise)
+    return Features(FeatureMatrix(stored, precise.starts, precise), normaliser.scale[index])
 
 
 def learn_blockwise(

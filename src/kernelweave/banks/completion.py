@@ -29,9 +29,10 @@ from ..kernels import Kernel, n_samples, resolve_kernels, take
 from ..views import Views
 from .bound import BoundKernels, MissingViewSummary, PredictingKernels
 from .decide import Asked, Decision, Facts, keep
+from .gram import Gram
 from .memory import parse_bytes
 from .normalise import Normaliser
-from .power import Chain, PowerBank, packed_offsets
+from .power import Chain, Powers, packed_offsets
 from .views import MatrixPart, MeanScale, SampledPart
 
 #: what ``missing`` may be
@@ -327,7 +328,7 @@ def completed_bank(
     memory_budget: int | float | str | None = None,
     threads: int = 1,
     train: Index | None = None,
-) -> tuple[PowerBank, CompletedKernels]:
+) -> tuple[Gram, CompletedKernels]:
     """Bind kernels to samples of which some lack views.
 
     Parameters
@@ -372,7 +373,7 @@ def completed_matrices(
     memory_budget: int | float | str | None = None,
     threads: int = 1,
     train: Index | None = None,
-) -> tuple[PowerBank, CompletedKernels]:
+) -> tuple[Gram, CompletedKernels]:
     """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
     m, n = len(matrices), matrices[0].shape[0]
     train = np.arange(n) if train is None else np.sort(train)
@@ -406,7 +407,7 @@ def _decided(n: int, m: int, parts: int, memory_budget: int | float | str | None
 
 def _build(
     parts: list[Part], samples: Any, how: str, train: Index, m: int, threads: int, decision: Decision
-) -> tuple[PowerBank, CompletedKernels]:
+) -> tuple[Gram, CompletedKernels]:
     """Store the kernels of every part on the samples that have it, then complete them in place."""
     from .._numerics.passes import mirror, pack_rows
 
@@ -445,7 +446,7 @@ def _build(
                 among = cross[:, np.searchsorted(here, own)] @ fill.weights.T
                 full[np.ix_(fill.rows, fill.rows)] = 0.5 * (among + among.T)
                 pack_rows(full, 0, offsets, store[j])
-    bank = PowerBank(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads)
+    bank = Gram(Powers(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads))
     bank.decision = decision
     bank.completed = not bool(np.all(present))
     return bank, CompletedKernels(parts, completion, fills, n, m, means)

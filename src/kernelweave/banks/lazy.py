@@ -1,4 +1,4 @@
-"""Banks of which nothing is stored: blocks computed when they are read, and quicker mixtures of exponentials."""
+"""Kernels of which nothing is stored: blocks computed when they are read, and quicker mixtures of exponentials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._numerics.resources import in_threads
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, take
-from ._base import Bank, support
+from ._base import Storage, support
 from .normalise import Normaliser
 from .power import base_groups, find_chains, mirror_lower
 
@@ -22,7 +22,7 @@ LAZY_PIECE = 2_000_000
 FEW_VALUES = 10_000_000
 
 
-class LazyBank(Bank):
+class Computed(Storage):
     """Kernels and samples; every pass computes its entries again, one base matrix per family and block.
 
     Parameters
@@ -98,7 +98,6 @@ class LazyBank(Bank):
         where = np.arange(self.n) if rows is None else rows
         which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
-        self.count(float(which.size) * where.size * used.size)
         out = np.zeros((which.size, where.size, *a.shape[1:]))
         families = self._families(which.size, where.size, used.size) if used.size else None
         quick = np.zeros(which.size, dtype=bool) if families is None else families.member[which]
@@ -121,7 +120,6 @@ class LazyBank(Bank):
 
     def mix_block(self, weights: Array, rows: Index, cols: Index, dtype: Any = np.float64) -> np.ndarray:
         active = np.flatnonzero(weights)
-        self.count(float(active.size) * rows.size * cols.size)
         out = np.zeros((rows.size, cols.size), dtype=dtype)
         families = self._families(active.size, rows.size, cols.size)
         if families is not None:
@@ -136,12 +134,12 @@ class LazyBank(Bank):
             self._sweep(rows, cols, active, add)
         return out
 
-    def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
+    def judged(self, weights: Array, a: Array) -> tuple[Array, Array] | None:
         active, used = np.count_nonzero(weights), support(a).size
-        if self.m * self.n < self.m * used + active * self.n:  # one sweep for both, where it reads less
-            products = self.apply(a)
-            return self.image_quad(products, a), self.image_mix(products, weights)
-        return super().judged(weights, a)
+        if self.m * self.n >= self.m * used + active * self.n:
+            return None
+        products = self.apply(a)  # one sweep for both reads less
+        return self.image_quad(products, a), self.image_mix(products, weights)
 
     def diag(self) -> Array:
         if not self.normaliser.keeps_powers():

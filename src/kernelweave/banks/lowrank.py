@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from .._numerics.matrices import check_sparse
 from .._typing import Array, Index
-from ._base import Bank, support
+from ._base import Storage, support
 from .decide import Decision
+from .gram import Gram
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
@@ -51,11 +52,8 @@ def feature_bytes(Z: Any) -> int:
     return int(Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes if sp.issparse(Z) else Z.nbytes)
 
 
-class FeatureBank(Bank):
-    """Kernels ``K_j = scale_j Z_j Z_j'``, the features Z in memory or not: a linear map, and what follows from it.
-
-    Solvers on the primal work with ``forward``, ``adjoint``, ``lengths``, ``sweep`` and ``shuffled`` alone; nothing of
-    the size n x R is held where features are not in memory.
+class FeatureStorage(Storage):
+    """Explicit features Z with ``K_j = Z_j Z_j'``, in memory or not: a linear map, and what follows from it.
 
     Parameters
     ----------
@@ -63,23 +61,17 @@ class FeatureBank(Bank):
         Samples.
     starts : sequence of m + 1 ints
         The features of kernel j are ``starts[j]`` to ``starts[j + 1]``.
-    scale : array of shape (m,), optional
-        Factor of every kernel (trace normalisation).
     """
 
+    #: features of all rows, where they are in memory
+    features: Any = None
     #: solvers that need no more than sweeps over features that are not at hand all at once, for error messages
     solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
 
-    def __init__(self, n: int, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
+    def __init__(self, n: int, starts: Sequence[int] | Index) -> None:
         self.starts = np.asarray(starts, dtype=np.intp)
         super().__init__(n, self.starts.size - 1)
-        self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
         self.ranks = np.diff(self.starts)
-        #: what a solver wants to find again in the next fit on these features, by kernel
-        self.notes: dict[Any, Any] = {}
-
-    def factors(self, tol: float = 1e-12) -> FeatureBank:
-        return self
 
     @abstractmethod
     def forward(self, w: Array) -> Array:
@@ -89,24 +81,9 @@ class FeatureBank(Bank):
     def adjoint(self, a: Array) -> Array:
         """``Z' a``, for a of shape ``(n[, k])``."""
 
-    def coordinates(self, a: Array) -> Array:
-        """``Z' a``, from the rows that have coefficients alone where that is quicker."""
-        return self.adjoint(a)
-
     @abstractmethod
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
-
-    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
-        """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
-        return weighted_gram(self.features_of(rows), charge, columns)
-
-    def block_features(self, j: int, end: int | None = None) -> Any:
-        """Features of kernel j in all rows, without its factor; those of kernels up to ``end`` beside them."""
-        raise ValueError(
-            "this solver needs explicit features in memory, all rows of a kernel at a time: use 'proximal_newton', "
-            "'lbfgs' or 'svrg' with features that are streamed, on a device or on a cluster"
-        )
 
     @abstractmethod
     def lengths(self, mixing: Array) -> Array:
@@ -115,6 +92,21 @@ class FeatureBank(Bank):
     @abstractmethod
     def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
         """Blocks that hold every row once, in random order, with the numbers of their rows."""
+
+    def coordinates(self, a: Array) -> Array:
+        """``Z' a``, from the rows that have coefficients alone where that is quicker."""
+        return self.adjoint(a)
+
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
+        return weighted_gram(self.features_of(rows), charge, columns)
+
+    def block_features(self, j: int, end: int | None = None) -> Any:
+        """Features of kernel j in all rows; those of kernels up to ``end`` beside them."""
+        raise ValueError(
+            "this solver needs explicit features in memory, all rows of a kernel at a time: use 'proximal_newton', "
+            "'lbfgs' or 'svrg' with features that are streamed, on a device or on a cluster"
+        )
 
     def sweep(
         self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array, beside: Array | None = None
@@ -136,29 +128,26 @@ class FeatureBank(Bank):
         value, g = loss_and_gradient(loss, y, self.forward(w) + b, c)
         return value, self.adjoint(g), np.sum(g, axis=0)
 
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        out = np.empty((len(kernels), np.size(rows), np.size(cols)))
-        left, right = self.features_of(np.atleast_1d(rows)), self.features_of(np.atleast_1d(cols))
+    def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
+        out = np.empty((len(kernels), rows.size, cols.size))
+        left, right = self.features_of(rows), self.features_of(cols)
         for at, j in enumerate(kernels):
             block = slice(self.starts[j], self.starts[j + 1])
             mine, theirs = left[:, block], right[:, block]
             if sp.issparse(mine):
                 mine, theirs = mine.toarray(), theirs.toarray()
-            out[at] = self.scale[j] * (mine @ theirs.T)
+            out[at] = mine @ theirs.T
         return out
 
     def image(self, a: Array) -> Array:
         """Coordinates ``Z' a`` in feature space: R numbers instead of m n."""
-        self.count(float(self.m) * self.n * support(a).size)
         return self.coordinates(a)
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
         s = self.image_quad(self.coordinates(a), a)
         return s if kernels is None else s[kernels]
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
         return self.image_mix(self.coordinates(a), weights)
 
     def combine(self, weights: Array) -> Array:
@@ -170,21 +159,62 @@ class FeatureBank(Bank):
         return super().combine(weights)
 
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
-        image = self.image(a)
+        image = self.coordinates(a)
         return self.image_quad(image, a), self.image_mix(image, weights)
 
     def image_quad(self, image: Array, a: Array) -> Array:
         squares = image**2 if image.ndim == 1 else np.sum(image**2, axis=1)
         if self.m == self.ranks.sum() == np.count_nonzero(self.ranks):  # rank one throughout
-            return squares * self.scale
-        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
+            return squares
+        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0)
 
     def image_mix(self, image: Array, weights: Array) -> Array:
-        mixing = np.repeat(weights * self.scale, self.ranks)
+        mixing = np.repeat(weights, self.ranks)
         return self.forward(image * (mixing if image.ndim == 1 else mixing[:, None]))
 
 
-class LowRankBank(FeatureBank):
+class Features(Gram):
+    """Kernels ``K_j = scale_j Z_j Z_j'`` known through explicit features: matrices, and the linear map behind them.
+
+    Solvers on the primal work with ``forward``, ``adjoint``, ``lengths``, ``sweep``, ``shuffled`` and others of the
+    storage's methods; nothing of the size n x R is held where features are not in memory.
+
+    Parameters
+    ----------
+    storage : FeatureStorage
+    scale : array of shape (m,), optional
+        Factor of every kernel (trace normalisation).
+    """
+
+    storage: FeatureStorage
+    times: Array
+
+    def __init__(
+        self, storage: FeatureStorage, scale: Array | None = None, behind: Gram | None = None
+    ) -> None:
+        super().__init__(storage, times=np.ones(storage.m) if scale is None else scale, behind=behind)
+        self.starts, self.ranks, self.scale = storage.starts, storage.ranks, self.times
+        self.features = storage.features
+        #: what a solver wants to find again in the next fit on these features, by kernel
+        self.notes: dict[Any, Any] = {}
+        self.forward, self.adjoint, self.lengths = storage.forward, storage.adjoint, storage.lengths
+        self.features_of, self.block_features, self.gram = (
+            storage.features_of, storage.block_features, storage.gram,
+        )  # fmt: skip
+        self.sweep, self.loss_sweep, self.shuffled = storage.sweep, storage.loss_sweep, storage.shuffled
+
+    def factors(self, tol: float = 1e-12) -> Features:
+        return self
+
+    def rescaled(self, factors: Array) -> Features:
+        return Features(self.storage, self.times * factors, behind=self)
+
+    def _on(self, storage: Storage) -> Features:
+        assert isinstance(storage, FeatureStorage)
+        return Features(storage, self.times)
+
+
+class FeatureMatrix(FeatureStorage):
     """One block of columns of a feature matrix a kernel; rank-1 kernels are single columns.
 
     Parameters
@@ -193,20 +223,14 @@ class LowRankBank(FeatureBank):
         The blocks side by side.
     starts : sequence of m + 1 ints
         Block j is ``features[:, starts[j]:starts[j + 1]]``.
-    scale : array of shape (m,), optional
-        Factor of every kernel (trace normalisation).
-    precise : Bank, optional
-        The same kernels in double precision, where the features are stored in single precision.
+    precise : FeatureStorage, optional
+        The same features in double precision, where they are stored in single precision.
     """
 
     def __init__(
-        self,
-        features: Any,
-        starts: Sequence[int] | Index,
-        scale: Array | None = None,
-        precise: Bank | None = None,
+        self, features: Any, starts: Sequence[int] | Index, precise: FeatureStorage | None = None
     ) -> None:
-        super().__init__(features.shape[0], starts, scale)
+        super().__init__(features.shape[0], starts)
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
         self.features, self._precise = features, precise
@@ -216,7 +240,7 @@ class LowRankBank(FeatureBank):
             representation="features", storage="lowrank", rank=int(self.ranks.max(initial=0))
         )
 
-    def exact(self) -> Bank | None:
+    def exact(self) -> FeatureStorage | None:
         return self if self.features.dtype == np.float64 else self._precise
 
     def features_of(self, rows: Index) -> Any:
@@ -253,24 +277,22 @@ class LowRankBank(FeatureBank):
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         which = np.arange(self.m) if kernels is None else kernels
         here = self.features if rows is None else self.features[rows]
-        self.count(float(which.size) * here.shape[0] * support(a).size)
         z = self.coordinates(a)
         if a.ndim == 1 and kernels is None and here.shape[0] * z.size <= self.block_entries * 8:
             # all blocks in one sweep: entries times coordinates, summed block by block
             terms = np.zeros((z.size + 1, here.shape[0]))
             terms[:-1] = (here.multiply(z).toarray() if sp.issparse(here) else here * z).T
             sums = np.add.reduceat(terms, self.starts[:-1], axis=0)
-            return sums * ((self.ranks > 0) * self.scale)[:, None]
+            return sums * (self.ranks > 0)[:, None]
         out = np.empty((which.size, here.shape[0], *a.shape[1:]))
         here = here.tocsc() if sp.issparse(here) else here
         for at, j in enumerate(which):
             block = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (here[:, block] @ z[block])
+            out[at] = here[:, block] @ z[block]
         return out
 
     def combine(self, weights: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n**2)
-        mixing = np.repeat(weights * self.scale, self.ranks)
+        mixing = np.repeat(weights, self.ranks)
         used = np.flatnonzero(mixing)
         z = self.features[:, used]
         if sp.issparse(z):
@@ -284,10 +306,10 @@ class LowRankBank(FeatureBank):
             for j in range(self.m):
                 mine = z[:, self.starts[j] : self.starts[j + 1]]
                 out[j] = np.einsum("ij,ij->i", mine, mine, dtype=float)
-            return out * self.scale[:, None]
+            return out
         # the sums of a block's columns, as a product with a matrix that says which column belongs to which block
         width = int(self.starts[-1])
         block_of = np.repeat(np.arange(self.m), self.ranks)
         belongs = sp.csr_matrix((np.ones(width), block_of, np.arange(width + 1)), shape=(width, self.m))
         squares = z.multiply(z).astype(float) @ belongs
-        return np.asarray(squares.toarray(), dtype=float).T * self.scale[:, None]
+        return np.asarray(squares.toarray(), dtype=float).T

@@ -1,6 +1,6 @@
-"""Stored matrices and their elementwise powers: the dense, the packed and the Gaussian-family bank in one.
+"""Stored matrices and their elementwise powers: dense, packed and Gaussian-family storage in one.
 
-A dense bank keeps one base matrix per kernel.  A family such as Gaussians of doubling widths, or polynomials of degree
+Dense storage keeps one base matrix per kernel.  A family such as Gaussians of doubling widths, or polynomials of degree
 1, 2, 3, keeps one base matrix for the whole family and raises it on the fly (``_numerics.passes``): a tenth of the
 memory for ten widths, and quicker than reading a stored stack.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._numerics.resources import in_threads
 from .._typing import Array, Index
 from ..kernels import Kernel
-from ._base import Bank, support
+from ._base import Storage, support
 
 
 class Chain(NamedTuple):
@@ -95,7 +95,7 @@ def packed_offsets(n: int) -> Index:
     return i * (i + 1) // 2
 
 
-class PowerBank(Bank):
+class Powers(Storage):
     """Base matrices with their chains of powers.
 
     Parameters
@@ -203,7 +203,6 @@ class PowerBank(Bank):
         a = a.reshape(self.n)
         where = support(a)
         which = np.arange(self.m) if kernels is None else kernels
-        self.count(float(which.size) * where.size**2)
         forms = self._sweep(a, where, kernels, whole=False)[:, 0]
         return forms[self.slot_of[which]] * self.scale[which]
 
@@ -214,7 +213,6 @@ class PowerBank(Bank):
         used = support(a)
         # the sweep reads a square: the rows asked for and the columns in use
         where = np.arange(self.n) if rows is None else np.union1d(rows, used)
-        self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
         products = self._sweep(a, where, kernels, whole=True)[self.slot_of[which]]
         products *= self.scale[which][:, None]
         if rows is None or np.array_equal(rows, where):  # as where rows with coefficients are asked for
@@ -228,7 +226,6 @@ class PowerBank(Bank):
         where = np.arange(self.n) if rows is None else np.asarray(rows)
         which = np.arange(self.m) if kernels is None else np.asarray(kernels)
         used = support(a)
-        self.count(float(which.size) * where.size * used.size)
         values = np.ascontiguousarray(a[used])
         if kernels is None:
             wanted, again = np.arange(self.m), self.slot_of
@@ -258,18 +255,12 @@ class PowerBank(Bank):
             in_threads(run, self._views(kernels)[1], self.threads)
         return out[again]
 
-    def combine(self, weights: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n**2)
-        return self._combined(weights)
-
     def mix_product(self, weights: Array, a: Array) -> Array:
-        used = np.count_nonzero(a)
-        if a.ndim == 2 or self.n > MIXED_TO_MULTIPLY or used == 0:
+        if a.ndim == 2 or self.n > MIXED_TO_MULTIPLY or not np.any(a):
             return super().mix_product(weights, a)
-        self.count(float(np.count_nonzero(weights)) * self.n * used)
-        return np.einsum("ij,j->i", self._combined(weights), a)
+        return np.einsum("ij,j->i", self.combine(weights), a)
 
-    def _combined(self, weights: Array) -> Array:
+    def combine(self, weights: Array) -> Array:
         from .._numerics.passes import mix_lower, workspace
 
         by_slot = (weights * self.scale)[self.kernel_of]
@@ -291,7 +282,6 @@ class PowerBank(Bank):
     def mixed(self, weights: Array, rows: Index | None = None) -> Any:
         if not self.square or rows is not None:
             return super().mixed(weights, rows)
-        self.count(float(np.count_nonzero(weights)) * self.n**2)
         whole, factor = self.store.reshape(self.n, self.n), float(weights[0] * self.scale[0])
         return whole if factor == 1.0 else whole * factor
 

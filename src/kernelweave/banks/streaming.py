@@ -21,7 +21,15 @@ from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
 from .bound import BoundKernels
 from .decide import Decision
-from .lowrank import FeatureBank, column_squares, feature_bytes, loss_and_gradient, row_lengths, weighted_gram
+from .lowrank import (
+    Features,
+    FeatureStorage,
+    column_squares,
+    feature_bytes,
+    loss_and_gradient,
+    row_lengths,
+    weighted_gram,
+)
 from .normalise import Normaliser
 
 #: rows that lie side by side in a file and are read together
@@ -235,7 +243,7 @@ SHUFFLED_BLOCKS, SHUFFLED_RUNS = 4, 8
 SHUFFLED_BYTES = 256_000_000
 
 
-class StreamingBank(FeatureBank):
+class FeatureStream(FeatureStorage):
     """Kernels with explicit features on rows that are not in memory, or whose features are not.
 
     Parameters
@@ -243,8 +251,6 @@ class StreamingBank(FeatureBank):
     kernels : list of Kernel
         Settled, and with features.
     samples : Rows, array, numpy.memmap or sparse matrix
-    scale : array of shape (m,), optional
-        Factor of every kernel.
     dtype : float64 or float32
         Of the features; sums are in double precision.
     block_rows : int, optional
@@ -258,8 +264,8 @@ class StreamingBank(FeatureBank):
     >>> from kernelweave import kernels as kw
     >>> X = np.random.default_rng(0).normal(size=(1000, 3))
     >>> kernels = [kw.random_fourier(width, n_features=50).resolve(X) for width in (1.0, 2.0)]
-    >>> bank = StreamingBank(kernels, X, block_rows=100)
-    >>> bank.forward(np.ones(100)).shape
+    >>> stream = FeatureStream(kernels, X, block_rows=100)
+    >>> stream.forward(np.ones(100)).shape
     (1000,)
     """
 
@@ -270,7 +276,6 @@ class StreamingBank(FeatureBank):
         self,
         kernels: Sequence[Kernel],
         samples: Any,
-        scale: Array | None = None,
         *,
         dtype: Any = np.float64,
         block_rows: int | None = None,
@@ -279,17 +284,17 @@ class StreamingBank(FeatureBank):
         self.kernels = list(kernels)
         self.source: Rows = as_rows(samples)
         _, starts = stack_features(self.kernels, self.source[:1])
-        super().__init__(len(self.source), starts, scale)
+        super().__init__(len(self.source), starts)
         self.dtype = np.dtype(dtype)
         self.threads = threads
         width = max(1, int(self.starts[-1]))
         self.kept: list[tuple[slice, Any]] | None = None
         self.block_rows = block_rows or max(64, BLOCK_BYTES // (self.dtype.itemsize * width))
 
-    def exact(self) -> StreamingBank:
+    def exact(self) -> FeatureStream:
         if self.dtype == np.float64:
             return self
-        return StreamingBank(self.kernels, self.source, self.scale, threads=self.threads)
+        return FeatureStream(self.kernels, self.source, threads=self.threads)
 
     def _features(self, raw: Any) -> Any:
         Z, _ = stack_features(self.kernels, raw)
@@ -423,7 +428,7 @@ class StreamingBank(FeatureBank):
             squares = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float) ** 2
             padded = np.hstack([squares, np.zeros((squares.shape[0], 1))])
             out[:, rows] = np.add.reduceat(padded, self.starts[:-1], axis=1).T
-        return out * ((self.ranks > 0) * self.scale)[:, None]
+        return out * (self.ranks > 0)[:, None]
 
 
 @dataclass
@@ -433,7 +438,7 @@ class StreamedKernels(BoundKernels):
     ``direction`` is ``Z' coef`` and ``starts`` where each kernel begins in it, known after ``restrict``.
     """
 
-    bank: FeatureBank | None = None
+    bank: Features | None = None
     direction: Array | None = None
     starts: Index | None = None
 
@@ -473,7 +478,7 @@ class StreamedKernels(BoundKernels):
 
 def streaming_bank(
     kernels: list[Kernel], samples: Any, normaliser: Normaliser, dtype: Any, threads: int
-) -> StreamingBank:
+) -> Features:
     """Bind kernels to rows that are streamed, and learn their traces in one sweep."""
     without = [kernel.name for kernel in kernels if kernel.rank(samples.shape[1]) is None]
     if without:
@@ -486,8 +491,8 @@ def streaming_bank(
             "storage='stream' takes normalize='trace' or None, without centring: what else there is needs all rows "
             "at once"
         )
-    bank = StreamingBank(kernels, samples, dtype=dtype, threads=threads)
-    if normaliser.mode == "trace":
-        normaliser.learn_traces(np.arange(bank.m), bank.mean_squares())
-        bank.scale = normaliser.scale.copy()
-    return bank
+    stream = FeatureStream(kernels, samples, dtype=dtype, threads=threads)
+    if normaliser.mode != "trace":
+        return Features(stream)
+    normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
+    return Features(stream, normaliser.scale.copy())

@@ -1,4 +1,4 @@
-"""Banks and explicit features on a device of torch, and prediction there.
+"""Matrices and explicit features on a device of torch, and prediction there.
 
 Stored entries are divided by the largest of their kernel first, so that half precision never overflows.  Results leave
 in double precision.
@@ -21,15 +21,16 @@ from ..kernels import Kernel, take
 from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
-from ._base import Bank, support
+from ._base import Storage, support
 from .bound import BoundKernels
 from .decide import Decision
 from .devices import HOST_BLOCK, Factor, device_of, is_tensor, load_torch, wide_dtype
+from .gram import Gram
 from .lazy import row_slices
-from .lowrank import FeatureBank
+from .lowrank import Features, FeatureStorage
 from .normalise import Normaliser
 from .power import base_groups
-from .streaming import StreamingBank
+from .streaming import FeatureStream
 
 Base = Callable[[Index, Index], Any]
 
@@ -170,7 +171,7 @@ GPU_BLOCK = 1 << 27
 BLOCKS_AT_ONCE = 5
 
 
-class TorchBank(Bank):
+class DeviceMatrices(Storage):
     """m kernels on a device, stored in a precision, or computed in every pass where ``storage`` is None."""
 
     on_device = True
@@ -200,15 +201,15 @@ class TorchBank(Bank):
                 self.store[j][part] = entries.div_(self.factor[j])
         self.nbytes = sum(int(matrix.nbytes) for matrix in self.store)
 
-    def exact(self) -> TorchBank:
-        """Return a bank that computes every entry in the device's best precision: the one to certify with."""
+    def exact(self) -> DeviceMatrices:
+        """Compute every entry in the device's best precision, to certify with."""
         source = copy(self.source)
         source.dtype, source._bases, source._tensor = self.wide, {}, self._tensor
-        return TorchBank(source)
+        return DeviceMatrices(source)
 
-    def computed(self) -> TorchBank:
-        """Return a bank that computes every entry in the precision of the source, which half types are not."""
-        return TorchBank(self.source)
+    def computed(self) -> DeviceMatrices:
+        """Compute every entry in the precision of the source, which half types are not."""
+        return DeviceMatrices(self.source)
 
     def products(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Any:
         """``apply`` as a tensor on the device, in its best precision."""
@@ -216,7 +217,6 @@ class TorchBank(Bank):
         which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
         height = self.n if rows is None else rows.size
-        self.count(float(which.size) * height * used.size)
         table = a[:, None] if a.ndim == 1 else a
         out = torch.zeros((which.size, height, table.shape[1]), dtype=self.wide, device=self.device)
         if used.size and height and self.store:
@@ -257,8 +257,6 @@ class TorchBank(Bank):
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         active = np.flatnonzero(weights)
-        if active.size == 0:
-            return np.zeros(a.shape)
         mixed = load_torch().tensordot(
             self._tensor(weights[active]), self.products(a, kernels=active), dims=1
         )
@@ -271,7 +269,6 @@ class TorchBank(Bank):
     def _mixed(self, weights: Array, rows: Index, cols: Index) -> Any:
         torch = load_torch()
         active = np.flatnonzero(weights)
-        self.count(float(active.size) * rows.size * cols.size)
         double = (self.storage or self.source.dtype) == torch.float64
         kind = torch.float64 if double else torch.float32
         out = torch.zeros((rows.size, cols.size), dtype=kind, device=self.device)
@@ -311,10 +308,10 @@ class TorchBank(Bank):
         return self.source.diag()
 
 
-def torch_bank(source: DeviceKernels, decision: Decision) -> TorchBank:
+def torch_bank(source: DeviceKernels, decision: Decision) -> Gram:
     """Store kernels on a device in the type that was decided, or compute their entries in every pass."""
     stored = decision.storage == "dense"
-    bank = TorchBank(source, getattr(load_torch(), decision.dtype) if stored else None)
+    bank = Gram(DeviceMatrices(source, getattr(load_torch(), decision.dtype) if stored else None))
     bank.decision = decision
     return bank
 
@@ -330,7 +327,7 @@ BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
 GRAM_ENTRIES = 1 << 27
 
 
-class TorchFeatureBank(FeatureBank):
+class DeviceFeatures(FeatureStorage):
     """Explicit features of all rows, kept on a device, or made there whenever they are needed.
 
     Of the size of the samples, only targets, coefficients and decision values cross the bus; of the size of the
@@ -346,13 +343,13 @@ class TorchFeatureBank(FeatureBank):
     decision = Decision(representation="features", storage="lowrank", place="device")
     solvers = "solver='lbfgs' or solver='proximal_newton'"
 
-    def __init__(self, source: StreamingBank, device: Any, dtype: Any = None) -> None:
-        super().__init__(source.n, source.starts, source.scale)
+    def __init__(self, source: FeatureStream, device: Any, dtype: Any = None) -> None:
+        super().__init__(source.n, source.starts)
         self.source, self.device, self.wide, self.dtype = source, device, wide_dtype(device), dtype
         self._tensor = partial(to_device, dtype=self.wide, device=device)
         self._placed: list[tuple[Array, Any]] = []
         self.kept: Any = None
-        self.computed: TorchFeatureBank | None = None
+        self.made_here: DeviceFeatures | None = None
         if dtype is None:
             self.samples = self._tensor(source.source[slice(0, source.n)])
             return
@@ -360,23 +357,20 @@ class TorchFeatureBank(FeatureBank):
         if isinstance(first, np.ndarray) and first.ndim == 2 and first.dtype.kind in "fiub":
             row = torch.as_tensor(np.asarray(first, dtype=float))
             if all(kernel.portable_features(row) is not None for kernel in source.kernels):
-                self.computed = TorchFeatureBank(source, device)
+                self.made_here = DeviceFeatures(source, device)
         self.kept = torch.empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
-        for rows, Z in (self.computed or source).blocks():
-            self.kept[rows] = Z if self.computed else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
+        for rows, Z in (self.made_here or source).blocks():
+            self.kept[rows] = Z if self.made_here else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
         if dtype == torch.float16 and not bool(self.kept.isfinite().all()):
             raise ValueError(
                 "some features are too large for dtype='float16': standardise the columns, or use dtype='bfloat16'"
             )
         self.nbytes = int(self.kept.nbytes)
 
-    def exact(self) -> FeatureBank | None:
+    def exact(self) -> FeatureStorage | None:
         if self.kept is None:
             return None
-        if self.computed is None or self.wide.itemsize < 8:
-            return self.source.exact()
-        self.computed.scale = self.scale
-        return self.computed
+        return self.source.exact() if self.made_here is None or self.wide.itemsize < 8 else self.made_here
 
     def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features on the device)."""
@@ -484,16 +478,16 @@ def torch_feature_bank(
     device: Any,
     decision: Decision,
     threads: int,
-) -> TorchFeatureBank:
+) -> Features:
     """Put the features on the device in the type that was decided, and learn their traces there."""
     kind = getattr(load_torch(), decision.dtype)
-    source = StreamingBank(kernels, samples, dtype=np.float64 if kind.itemsize == 8 else np.float32,
+    source = FeatureStream(kernels, samples, dtype=np.float64 if kind.itemsize == 8 else np.float32,
                            block_rows=BLOCK_ROWS, threads=threads)  # fmt: skip
-    bank = TorchFeatureBank(source, device, kind)
-    bank.decision = decision
+    features = DeviceFeatures(source, device, kind)
     if normaliser.mode == "trace":
-        normaliser.learn_traces(np.arange(bank.m), bank.mean_squares())
-        bank.scale = source.scale = normaliser.scale.copy()
+        normaliser.learn_traces(np.arange(features.m), features.mean_squares())
+    bank = Features(features, normaliser.scale.copy())
+    bank.decision = decision
     return bank
 
 

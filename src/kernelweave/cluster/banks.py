@@ -1,4 +1,4 @@
-"""Banks whose rows are on the workers of a cluster: made there, and asked one round per method."""
+"""Kernels whose rows are on the workers of a cluster: made there, and asked one round per method."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Array, Index
-from ..banks import Bank, Normaliser, support
+from ..banks import Features, FeatureStorage, Gram, Normaliser, Storage, support
 from ..banks.decide import Asked, Decision, keep
 from ..banks.facts import facts_of_kernels
-from ..banks.lowrank import FeatureBank
 from ..banks.memory import parse_bytes
 from ._dask import cut_rows, send_rows
 from .workers import FeaturePart, KernelPart, Workers
 
 
 class _OnWorkers:
-    """Base of both banks: parts, and whether these are asked for double precision."""
+    """Base of both storages: parts, and whether these are asked for double precision."""
 
     workers: Workers
     double: bool
     stored: bool
-    passes: float
 
     def exact(self) -> Any:
-        """Return a bank on the same parts that computes in double precision."""
+        """Return the same parts, which compute in double precision."""
         if self.double:
             return self
         twin = copy(self)
-        twin.double, twin.stored, twin.passes = True, False, 0.0
+        twin.double, twin.stored = True, False
         return twin
 
 
@@ -44,7 +42,7 @@ def _shares(bounds: Index, rows: Index) -> list[Index]:
     return [np.flatnonzero(part == k) for k in range(bounds.size - 1)]
 
 
-class ClusterKernelBank(_OnWorkers, Bank):
+class WorkerKernels(_OnWorkers, Storage):
     """Exact kernels, a run of rows a part.
 
     Part k of the ``workers`` (settled) has rows ``bounds[k]`` to ``bounds[k + 1]``, in ``double`` precision or not.
@@ -71,13 +69,11 @@ class ClusterKernelBank(_OnWorkers, Bank):
             return out
         return np.take(out, np.argsort(order), axis=axis)
 
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
+    def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
         return self._gather("read", rows, ("block",), (cols, np.asarray(kernels)))
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         height, used = self.n if rows is None else rows.size, support(a)
-        self.count(float(self.m if kernels is None else kernels.size) * height * used.size)
         if self.stored and a.ndim == 1 and used.size <= height:
             return np.sum(self.workers.ask_all("read", self.double, "row_products", a, rows, kernels), axis=0)
         if rows is None:
@@ -85,30 +81,25 @@ class ClusterKernelBank(_OnWorkers, Bank):
         return self._gather("apply", rows, (a,), (kernels,))
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
         return np.sum(self.workers.ask_all("quad", self.double, a, kernels), axis=0)
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
         return np.concatenate(self.workers.ask_all("mix_product", self.double, weights, a))
 
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
-        self.count(float(self.m) * self.n * support(a).size)
         quads, products = zip(*self.workers.ask_all("judged", self.double, weights, a), strict=True)
         by_rows = self.stored and a.ndim == 1
         return np.sum(quads, axis=0), np.sum(products, axis=0) if by_rows else np.concatenate(products)
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
-        self.count(float(np.count_nonzero(weights)) * rows.size * cols.size)
         return self._gather("mix_block", rows, (weights,), (cols,), axis=0)
 
     def combine(self, weights: Array) -> Array:
         """Mixed kernel: half of it comes back, or, where parts compute it, what is not left of their rows."""
-        from .._numerics.passes import complete, reach, unfold
+        from .._numerics.passes import complete, unfold
 
         out = np.empty((self.n, self.n))
         if self.stored:
-            self.count(float(np.count_nonzero(weights)) * self.n * (reach(self.n) + 1))
             strips = self.workers.ask_all("read", self.double, "mix_windows", weights)
             for first, strip in zip(self.bounds[:-1], strips, strict=True):
                 unfold(strip, int(first), out)
@@ -116,19 +107,26 @@ class ClusterKernelBank(_OnWorkers, Bank):
             return out
         firsts, lasts = self.bounds[:-1], self.bounds[1:]
         columns = [np.arange(first, self.n) for first in firsts]
-        entries = float(np.sum((lasts - firsts) * (self.n - firsts)))
-        self.count(float(np.count_nonzero(weights)) * entries)
         strips = self.workers.ask("mix_block", [(self.double, weights, None, cols) for cols in columns])
         for first, last, strip in zip(firsts, lasts, strips, strict=True):
             out[first:last, first:] = strip
             out[last:, first:last] = strip[:, last - first :].T
         return out
 
+    @property
+    def mixed_entries(self) -> float:
+        from .._numerics.passes import reach
+
+        if self.stored:
+            return float(self.n) * (reach(self.n) + 1)
+        firsts = self.bounds[:-1]
+        return float(np.sum(np.diff(self.bounds) * (self.n - firsts)))
+
     def diag(self) -> Array:
         return np.concatenate(self.workers.ask_all("diag", self.double), axis=1)
 
 
-class ClusterFeatureBank(_OnWorkers, FeatureBank):
+class WorkerFeatures(_OnWorkers, FeatureStorage):
     """Explicit features, a run of rows a part; what comes back of a sweep is a vector of features, or of samples.
 
     Part k has rows ``bounds[k]`` to ``bounds[k + 1]``, kernel j the features ``starts[j]`` to ``starts[j + 1]``.
@@ -186,7 +184,7 @@ class ClusterFeatureBank(_OnWorkers, FeatureBank):
         )
 
     def diag(self) -> Array:
-        return np.stack([self.lengths(np.repeat(one * self.scale, self.ranks)) for one in np.eye(self.m)])
+        return np.stack([self.lengths(np.repeat(one, self.ranks)) for one in np.eye(self.m)])
 
 
 def cluster_kernel_bank(
@@ -199,7 +197,7 @@ def cluster_kernel_bank(
     storage: str = "auto",
     dtype: Any = "float64",
     memory_budget: int | float | str | None = None,
-) -> ClusterKernelBank:
+) -> Gram:
     """Exact kernels, a run of rows a worker; every worker has all samples, the client as well."""
     dtype = np.dtype(dtype)
     bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
@@ -221,7 +219,7 @@ def cluster_kernel_bank(
         normaliser.learn(j, kernel.diag(samples), None if means is None else means[j])
     everyone = [(normaliser,)] * (bounds.size - 1)
     workers.cost.stored = sum(workers.attach("settle", everyone))
-    bank = ClusterKernelBank(workers, bounds, m, dtype == np.float64, stored)
+    bank = Gram(WorkerKernels(workers, bounds, m, dtype == np.float64, stored))
     bank.decision = decision
     return bank
 
@@ -235,7 +233,7 @@ def cluster_feature_bank(
     storage: str = "auto",
     dtype: Any = "float64",
     memory_budget: int | float | str | None = None,
-) -> ClusterFeatureBank:
+) -> Features:
     """Explicit features of rows that are on the workers, or that these read."""
     dtype = np.dtype(dtype)
     bounds = cut_rows(source, len(client.nthreads()))
@@ -252,13 +250,13 @@ def cluster_feature_bank(
     workers = _on_workers(client, FeaturePart, bounds, arguments)
     starts, stored_bytes = zip(*workers.ask_all("shape"), strict=True)
     workers.cost.stored = sum(stored_bytes)
-    bank = ClusterFeatureBank(workers, bounds, starts[0], dtype == np.float64)
-    bank.decision = decision
+    features = WorkerFeatures(workers, bounds, starts[0], dtype == np.float64)
     if normaliser.mode == "trace":
         means = workers.ask_all("read", False, "mean_squares")
         sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
-        normaliser.learn_traces(np.arange(bank.m), sums / bank.n)
-        bank.scale = normaliser.scale.copy()
+        normaliser.learn_traces(np.arange(features.m), sums / features.n)
+    bank = Features(features, normaliser.scale.copy())
+    bank.decision = decision
     return bank
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._numerics.resources import in_threads
 from .._typing import Array, Index
-from ..banks import Bank, LazyBank, Normaliser, StreamingBank, support
+from ..banks import Computed, FeatureStream, Normaliser, Storage, support
 from ..banks.build import row_means
 from ._dask import check_client, read_rows
 
@@ -44,10 +44,10 @@ class _Part:
         return getattr(self.banks[double], method)(*args)
 
 
-class StoredRows(Bank):
+class StoredRows(Storage):
     """Rows ``first`` to ``last`` of every kernel, kept as they are: ``(m, rows, n)``."""
 
-    def __init__(self, source: Bank, first: int, last: int, dtype: Any, threads: int = 1) -> None:
+    def __init__(self, source: Storage, first: int, last: int, dtype: Any, threads: int = 1) -> None:
         super().__init__(source.n, source.m)
         self.first, self.threads = first, threads
         self.entries = np.empty((self.m, last - first, self.n), dtype=dtype)
@@ -64,8 +64,8 @@ class StoredRows(Bank):
         mine = np.asarray(rows) - self.first
         return slice(None) if mine.size == self.entries.shape[1] and np.all(np.diff(mine) == 1) else mine
 
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        return self.entries[np.ix_(kernels, np.asarray(rows) - self.first, cols)].astype(float, copy=False)
+    def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
+        return self.entries[np.ix_(kernels, rows - self.first, cols)].astype(float, copy=False)
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         assert rows is not None
@@ -147,19 +147,21 @@ class KernelPart(_Part):
     def settle(self, normaliser: Normaliser) -> int:
         """Take over what was learnt of all rows, and store; return the bytes."""
         given = self.kernels, self.samples, self.n, normaliser
-        precise = LazyBank(*given, threads=self.threads)
+        precise = Computed(*given, threads=self.threads)
         if self.stored:
             first, last = int(self.rows[0]), int(self.rows[-1]) + 1
-            bank: Bank = StoredRows(precise, first, last, self.dtype, self.threads)
+            bank: Storage = StoredRows(precise, first, last, self.dtype, self.threads)
         else:
-            bank = LazyBank(*given, self.dtype, threads=self.threads)
+            bank = Computed(*given, self.dtype, threads=self.threads)
         self.banks = {False: bank, True: bank if self.dtype == np.float64 else precise}
         return bank.nbytes
 
     def diag(self, double: bool) -> Array:
         """Diagonals at these rows."""
         bank, kernels = self.banks[double], np.arange(len(self.kernels))
-        return np.concatenate([bank.block([i], [i], kernels)[:, 0] for i in self.rows], axis=1)
+        return np.concatenate(
+            [bank.block(np.array([i]), np.array([i]), kernels)[:, 0] for i in self.rows], axis=1
+        )
 
     def apply(self, double: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Products with every kernel at some of the rows."""
@@ -201,7 +203,7 @@ class FeaturePart(_Part):
 
     def __init__(self, kernels: list[Any], sent: Any, dtype: str, stored: bool, threads: int) -> None:
         self.rows = read_rows(sent)
-        self.bank = StreamingBank(kernels, self.rows, dtype=dtype, threads=threads)
+        self.bank = FeatureStream(kernels, self.rows, dtype=dtype, threads=threads)
         self.banks = {False: self.bank, True: self.bank.exact()}
         if stored:
             self.bank.keep()

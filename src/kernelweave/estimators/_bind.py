@@ -14,12 +14,10 @@ from .._components import same_component
 from ..banks import (
     Bank,
     BoundKernels,
+    Features,
     PrecomputedKernels,
     PredictingKernels,
-    Recentred,
-    Rescaled,
     StreamedKernels,
-    StreamingBank,
     build_bank,
     check_kernels,
     check_storage,
@@ -99,7 +97,7 @@ def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]
     bank, normaliser = build_bank(
         resolved, training.samples, decision=_decided(training, plan, resolved), **options
     )
-    if isinstance(bank, StreamingBank):
+    if isinstance(bank, Features) and bank.streams:
         return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
     return bank, BoundKernels(resolved, training.samples, normaliser)
 
@@ -207,12 +205,12 @@ def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
         ):
             bank, _ = _built(replace(training, kernels=resolved), plan)
     if plan.center:
-        bank = Recentred(bank, train)
+        bank = bank.recentred(train)
     if plan.normalize != "trace":
         return bank
     means = bank.diag()[:, train].mean(axis=1)
     # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
-    return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
+    return bank.rescaled(np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 
 
 def nuisance_kernels(

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._estimating import TimeShares
 from .._typing import Array
-from ..banks import Bank, BoundKernels, ByColumns, LazyBank
+from ..banks import Bank, BoundKernels, Computed, Gram
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..losses import Loss
 from ..norms import Norm
@@ -53,8 +53,10 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], f
     if exact is None:  # to certify with: the bank itself unless it is stored in single precision
         exact = bank
         if np.dtype(plan.bank.dtype) != np.float64 and kernels.samples is not None:
-            exact = LazyBank(
-                kernels.kernels, kernels.samples, bank.n, kernels.normaliser, threads=plan.bank.threads
+            exact = Gram(
+                Computed(
+                    kernels.kernels, kernels.samples, bank.n, kernels.normaliser, threads=plan.bank.threads
+                )
             )
     by_columns = cache(partial(_by_columns, bound, exact))
     stops = TimeShares(plan.stop, len(tasks))
@@ -87,7 +89,7 @@ def _by_columns(bound: Bound, exact: Bank) -> Bank | None:
     if exact.on_device or exact.streams or exact.cluster_cost is not None:
         return None
     known = bound.kernels.exact_columns() if isinstance(bound.kernels, BoundKernels) else {}
-    return ByColumns.of(exact, known)
+    return exact.by_columns(known)
 
 
 def run(
@@ -127,7 +129,7 @@ def run(
     # found nothing on kernels of single precision, which need not even be positive semidefinite, goes on in double.
     further_on: list[tuple[Bank, float]] = [] if exact is bank else [(exact, tol)]
     if solution.status == "converged":
-        computed = bank.computed() if bank.rounding > COARSE else exact  # type: ignore[attr-defined]
+        computed = bank.computed() if bank.rounding > COARSE else exact
         further_on = [(bank, 0.3 * tol), (computed, 0.3 * tol), (exact, 0.03 * tol)]
     for other, goal in further_on:
         gap = best.certificate.relative_gap

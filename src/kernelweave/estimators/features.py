@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import restore_on_error
-from ..banks import LowRankBank, Normaliser
+from ..banks import FeatureMatrix, Features, Normaliser
 from ..banks.normalise import check_normalise
 from ..kernels import resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
@@ -116,9 +116,9 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         features, _ = stack_features(self.kernels_, new_samples(self, X, self._kind))
         return self._scaled(features)
 
-    def bank(self, X: Samples) -> LowRankBank:
+    def bank(self, X: Samples) -> Features:
         """Return the bank of these features on samples: what ``problems.MKLProblem`` takes."""
-        return LowRankBank(self.transform(X), self.starts_)
+        return Features(FeatureMatrix(self.transform(X), self.starts_))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name of every column: its kernel, and a number within it."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time, time_left
 from .._typing import Array
-from ..banks import AmongSamples, Bank, support
+from ..banks import Bank, support
 from ..banks.memory import refuse
 from ..losses import Loss
 from ..norms import Norm
@@ -127,7 +127,7 @@ class MKLProblem:
 
     def among(self, samples: NDArray[np.intp]) -> MKLProblem:
         """Return the problem of some of the samples, with the same kernels."""
-        other = self.on(AmongSamples(self.bank, samples))
+        other = self.on(self.bank.among(samples))
         other.y, other.c = self.y[samples], self.c[samples]
         other.zero_bound = other._bound_at_zero()
         return other

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time, in_time
 from .._typing import Array, Index
-from ..banks import BoundKernels, LowRankBank, support
+from ..banks import BoundKernels, support
 from ..banks.memory import refuse
 from ..banks.normalise import Normaliser
 from ..kernels import Kernel, n_samples, resolve_kernels, take
@@ -116,10 +116,10 @@ class FeatureProducts(_Products):
 
     all_rows = True
 
-    def __init__(self, problem: MKLProblem, factors: LowRankBank) -> None:
+    def __init__(self, problem: MKLProblem) -> None:
         from .._numerics.online import Features, ascend_features, feature_steps
 
-        self.factors = factors
+        factors = self.factors = problem.bank.factors()
         self.starts = factors.starts.astype(np.int64)
         super().__init__(problem, int(self.starts[-1]))
         self.steps, self.ascent, self.read = feature_steps, ascend_features, self._dense
@@ -148,9 +148,7 @@ class FeatureProducts(_Products):
 
 def products_of(problem: MKLProblem) -> KernelProducts | FeatureProducts:
     """Explicit features where the bank is made of them, products with every sample elsewhere."""
-    if isinstance(problem.bank, LowRankBank):
-        return FeatureProducts(problem, problem.bank)
-    return KernelProducts(problem)
+    return KernelProducts(problem) if problem.bank.features is None else FeatureProducts(problem)
 
 
 class OnlineRun:

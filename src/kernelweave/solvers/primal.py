@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from .._numerics.stopping import out_of_time
 from .._typing import Array, Index
-from ..banks import LowRankBank
+from ..banks import FeatureMatrix, Features
 from ..losses import Squared
 from ..problems import MKLProblem, Point
 from ._base import Solver, block_sums
@@ -396,7 +396,7 @@ class ProximalRun(PrimalFeatures):
         # 1/2 |L'v - target|^2 has the model's Hessian, and at w its gradient, which is minus the image
         target = factor.T @ here + solve_triangular(factor, image, lower=True, check_finite=False)
         starts = np.concatenate([[0], np.cumsum(self.factors.ranks[working])])
-        bank = LowRankBank(np.ascontiguousarray(factor.T), starts)
+        bank = Features(FeatureMatrix(np.ascontiguousarray(factor.T), starts))
         model = MKLProblem(bank, Squared(), problem.norm, self.like_y(target), C=0.5, fit_intercept=False)
         solver = BlockDescent()
         state = solver.init(model, None, self.inner, here if np.any(here) else None)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from .._numerics.stopping import in_time
 from .._typing import Array
-from ..banks import LowRankBank
 from ..problems import MKLProblem, Point
 from ._base import Solver, block_sums, columns_of, derivative_of
 
@@ -332,7 +331,7 @@ class PaperRun:
                 "two classes (or multi_class='ovr'), or variant='corrected'"
             )
         factors = problem.bank.factors()
-        if not isinstance(factors, LowRankBank):
+        if factors.features is None:
             raise ValueError("svrg(variant='paper') needs its features in memory: use variant='corrected'")
         self.problem, self.accuracy, self.rng = problem, accuracy, np.random.default_rng(seed)
         features = factors.features

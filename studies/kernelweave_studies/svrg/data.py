@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from kernelweave.banks import LowRankBank
+from kernelweave.banks import FeatureMatrix, Features
 from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem
@@ -44,7 +44,7 @@ def view_problem(
 ) -> MKLProblem:
     """The problem of ``cosine_views``; lambda = 1 / (C n), no intercept."""
     features, starts, y = cosine_views(seed, n, views)
-    return MKLProblem(LowRankBank(features, starts), make_loss(loss), Lp(p), y, C, None, False)
+    return MKLProblem(Features(FeatureMatrix(features, starts)), make_loss(loss), Lp(p), y, C, None, False)
 
 
 def random_problem(number: int) -> tuple[MKLProblem, dict[str, object]]:
@@ -67,7 +67,9 @@ def random_problem(number: int) -> tuple[MKLProblem, dict[str, object]]:
     noisy = signal / np.std(signal) + 0.5 * rng.normal(size=n)
     y = noisy if loss == "squared" else np.where(noisy > np.median(noisy), 1.0, -1.0)
     starts = np.concatenate([[0], np.cumsum(ranks)])
-    problem = MKLProblem(LowRankBank(np.hstack(blocks), starts), make_loss(loss), Lp(p), y, C, None, False)
+    problem = MKLProblem(
+        Features(FeatureMatrix(np.hstack(blocks), starts)), make_loss(loss), Lp(p), y, C, None, False
+    )
     return problem, {"n": n, "m": m, "p": p, "loss": loss, "C": C}
 
 
