@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._typing import Array
-from .banks import KernelFunction, support
+from .banks import Decision, KernelFunction, support
 from .kernels import Kernel, view_of
 from .losses import Loss
 from .norms import Norm
@@ -58,6 +58,8 @@ class FittedModel:
     n_iter: int | None = None
     n_passes: float | None = None
     trace: pd.DataFrame | None = None
+    #: how the kernels were kept, what solved the problems, and why
+    decision: Decision | None = None
     bank_bytes: int | None = None
     cluster: Any = None
     view_predictability: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from .._estimating import PlainState, finite_decision, warn_of_findings
 from .._fitted import ATTRIBUTES, FittedModel, origin_of_weights, side_by_side
 from .._numerics.resources import allowed_threads
 from .._typing import Array
-from ..banks import Bank, KernelFunction
+from ..banks import Bank, Decision, KernelFunction
 from ..banks.torch_bank import prediction_device
 from ..losses import Loss, make_loss
 from ..norms import make_norm
@@ -115,6 +116,7 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     kernel_names_: NDArray[np.object_]
     certificate_: Certificate
     findings_: tuple[str, ...]
+    decision_: Decision
     C_: float | Array
     loss_: Loss
 
@@ -153,6 +155,9 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
         """Solve the tasks, from the previous fit where that is asked for; return what was fitted."""
         started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
+        decision = plan.decision_for(tasks[-1].loss, tasks[-1].norm, bound.bank)
+        if plan.verbose:
+            print(decision, file=sys.stderr)
         fits, n_passes = fit_tasks(bound, plan, started)
         known = side_by_side(fits, [task.label for task in tasks])
         norm, m, several = fits[0].norm, bound.bank.m, len(fits) > 1
@@ -173,7 +178,7 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         return FittedModel(
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
-            n_passes=n_passes, function=function, findings=self._findings_of(tasks, values),
+            decision=decision, n_passes=n_passes, function=function, findings=self._findings_of(tasks, values),
         )  # fmt: skip
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
@@ -278,9 +283,11 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
                 f'<td style="text-align:left"><span style="{BAR};width:{length:.2f}em"></span></td></tr>'
             )
         rest = f"<div>and {used - TOP} others</div>" if used > TOP else ""
+        # models of earlier versions do not say why
+        decided = f"<div>Solved by {escape(str(self.decision_))}.</div>" if hasattr(self, "decision_") else ""
         each = ", means over the classes" if np.ndim(self.weights_) == 2 else ""
         return (
-            f'{diagram}<div style="{TEXT}"><div>{escape(repr(self.certificate_))}.</div>'
+            f'{diagram}<div style="{TEXT}"><div>{escape(repr(self.certificate_))}.</div>{decided}'
             f"<div>{escape(weight_origin(self).sentence)}</div>"
             f"<div>{used} of {weights.size} kernels have weight{each}:</div><table>{rows}</table>{rest}</div>"
         )

@@ -192,6 +192,10 @@ class Plan:
             asked = replace(asked, solver=None)
         return decide(facts_of_bank(bank, can), asked)
 
+    def decision_by(self, method: str, bank: Bank) -> Decision:
+        """Return how a bank is kept for a method that is no solver of convex problems."""
+        return decide(facts_of_bank(bank, Abilities()), Asked(method, kept=bank.decision))
+
     def solver_for(self, loss: Loss, norm: Norm, bank: Bank) -> Solver:
         """Return the solver of one problem on a bank."""
         if self.solver is not None and self.solver.serves(loss, norm):

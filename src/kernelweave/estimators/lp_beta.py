@@ -239,6 +239,7 @@ class LPBetaClassifier(MKLClassifier):
         return FittedModel(
             weights, dual_coef, intercept, **facts_of(bound), norm_name="none (weights by linear programming)",
             learnt_kernels=np.ones(m, dtype=bool), weights_rule="", C=C, loss=tasks[0].loss, n_passes=bank.passes,
+            decision=plan.decision_by("linear programming", bank),
             function=KernelFunction(terms, intercept, m), findings=self._findings_of(tasks, [values]),
         )  # fmt: skip
 

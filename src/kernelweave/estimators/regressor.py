@@ -559,7 +559,8 @@ class MKLRegressorCV(MKLRegressor):
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
             learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="", findings=bound.findings,
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
-            solver=self.criterion, n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
+            solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
+            n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
             function=KernelFunction.mixture(bound.kernels, np.where(left_out, 0.0, weights), beta, intercept),
         ).write(self)  # fmt: skip
         for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
