@@ -12,6 +12,7 @@ from pathlib import Path
 from sphinx_gallery.sorting import ExplicitOrder
 
 import kernelweave
+from kernelweave._components import ParametersInGroups
 
 sys.path.insert(0, str(Path(__file__).parent))
 import reference
@@ -130,8 +131,18 @@ def skip_routing(app, what, name, member, skip, options):
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
+def name_groups(app, what, name, obj, options, lines):
+    """Say before the parameters of an estimator in which groups they come."""
+    if what == "class" and issubclass(obj, ParametersInGroups) and "Parameters" in lines:
+        groups = obj.parameter_groups().items()
+        said = "; ".join(f"*{group}*: {', '.join(f'``{one}``' for one in names)}" for group, names in groups)
+        at = lines.index("Parameters")
+        lines[at:at] = [f"Parameters by what they are about, in this order: {said}.", ""]
+
+
 def setup(app):
     """Register the hooks above."""
+    app.connect("autodoc-process-docstring", name_groups, priority=400)  # before numpydoc reads the sections
     app.connect("source-read", for_the_site)
     app.connect("autodoc-skip-member", skip_routing)
 

@@ -16,6 +16,7 @@ import pkgutil
 import threading
 from collections.abc import Iterator, Mapping
 from inspect import signature
+from textwrap import wrap
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -23,6 +24,84 @@ from sklearn import get_config  # type: ignore[attr-defined]  # its stub does no
 from sklearn.base import BaseEstimator
 
 T = TypeVar("T")
+
+#: what the parameters of estimators are about, in the order in which they are shown: by ``repr``, in notebooks, in
+#: signatures, docstrings and the API reference
+PARAMETER_GROUPS: dict[str, tuple[str, ...]] = {
+    "model": (
+        "kernels", "similarity", "method", "criterion", "noise_rate", "suspect_weight", "confidence",
+        "budget", "exact_set", "crowd", "crowd_rounds", "loss", "norm", "rho", "C", "Cs", "norms", "nu",
+        "n_folds", "cv", "scoring", "rule", "rank", "error", "sampling", "fit_intercept", "normalize",
+        "center", "missing", "multi_class", "multi_output", "class_weight", "nuisance",
+    ),
+    "stopping": (
+        "solver", "tol", "max_rounds", "max_iter", "max_seconds", "warm_start", "checkpoint", "callback", "verbose",
+        "random_state",
+    ),
+    "memory and precision": ("storage", "dtype", "memory_budget", "targets_in_batch"),
+    "hardware": ("n_jobs", "device"),
+}  # fmt: skip
+PLACES = {
+    name: (number, place)
+    for number, names in enumerate(PARAMETER_GROUPS.values())
+    for place, name in enumerate(names)
+}
+#: of a parameter that somebody's own estimator adds
+OWN = (0, len(PARAMETER_GROUPS["model"]))
+
+
+def store_parameters(estimator: object, given: Mapping[str, object]) -> None:
+    """Keep the ``locals()`` of a constructor, each under its own name: scikit-learn's rule, in one line."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
+class ParametersInGroups:
+    """Makes an estimator show its parameters in the groups of ``PARAMETER_GROUPS``."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(super()._get_param_names(), key=lambda name: PLACES.get(name, OWN))  # type: ignore[misc]
+
+    @classmethod
+    def parameter_groups(cls) -> dict[str, list[str]]:
+        """Return the names of the parameters by group, in order."""
+        groups: dict[str, list[str]] = {group: [] for group in PARAMETER_GROUPS}
+        for name in cls._get_param_names():
+            groups[list(groups)[PLACES.get(name, OWN)[0]]].append(name)
+        return {group: names for group, names in groups.items() if names}
+
+    def _shown_parameters(self) -> dict[str, str]:
+        """Return the parameters that are not at their defaults (or all, as scikit-learn is configured), by group."""
+        defaults, shown = signature(type(self)).parameters, {}
+        for group, names in self.parameter_groups().items():
+            texts = {name: repr(getattr(self, name)) for name in names}
+            if get_config()["print_changed_only"]:
+                texts = {name: text for name, text in texts.items() if text != repr(defaults[name].default)}
+            # a component of several lines is wrapped with the others
+            parts = (
+                f"{name}={' '.join(text.split()) if chr(10) in text else text}"
+                for name, text in texts.items()
+            )
+            shown[group] = ", ".join(parts)
+        return {group: text for group, text in shown.items() if text}
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the call that makes such an estimator, a line for every group where it is long."""
+        name, groups = type(self).__name__, list(self._shown_parameters().values())
+        text = f"{name}({', '.join(groups)})"
+        if len(text) > LINE:
+            indent = " " * (len(name) + 1)
+            options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+            lines = [wrap(group, LINE - len(indent) - 1, **options) for group in groups]
+            text = f"{name}(" + f",\n{indent}".join(f"\n{indent}".join(group) for group in lines) + ")"
+        half = N_CHAR_MAX // 2
+        return text if len(text) <= N_CHAR_MAX else f"{text[:half]}...{text[-half:]}"
+
+
+#: length of a line of ``repr``
+LINE = 80
 
 
 class ShownInNotebooks:

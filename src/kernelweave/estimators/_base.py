@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, estimator_html_repr
 
-from .._components import ShownInNotebooks, fill_in_parameters
+from .._components import ParametersInGroups, ShownInNotebooks, fill_in_parameters
 from .._estimating import PlainState, finite_decision, warn_of_findings
 from .._fitted import ATTRIBUTES, FittedModel, origin_of_weights, side_by_side
 from .._numerics.resources import allowed_threads
@@ -77,7 +77,7 @@ def facts_of(bound: Bound) -> dict[str, Any]:
     }
 
 
-class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
+class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
     _task = "classification"
@@ -89,7 +89,6 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     kernels: KernelsLike
     loss: LossLike
     norm: NormLike
-    C: float
     solver: SolverLike
     tol: float
     fit_intercept: bool
@@ -103,6 +102,7 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     n_jobs: int | None
     verbose: int
     # not every estimator has a choice here
+    C: float = 1.0
     warm_start: bool = False
     checkpoint: FileName | None = None
     callback: Callback | None = None
@@ -265,8 +265,10 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         return tags
 
     def _html_repr(self) -> str:
-        """Return scikit-learn's diagram, and below it the certificate and the largest weights of a fit."""
-        diagram = str(estimator_html_repr(self))
+        """Return scikit-learn's diagram, and below it parameters by group, the certificate and the largest weights."""
+        diagram, groups = str(estimator_html_repr(self)), self._shown_parameters()
+        lines = "".join(f"<div>{group}: {escape(text)}</div>" for group, text in groups.items())
+        diagram += f'<div style="{TEXT}">{lines}</div>' if lines else ""
         if not hasattr(self, "certificate_") or not hasattr(self, "weights_"):
             return diagram
         from .fitted import weight_origin  # not needed before something is shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -46,13 +46,6 @@ Label: TypeAlias = Any
 
 
 Estimator = TypeVar("Estimator", bound=type)
-
-
-def keep_parameters(estimator: object, given: Mapping[str, object]) -> None:
-    """Keep the ``locals()`` of a constructor, each under its own name: scikit-learn's rule, in one line."""
-    for name, value in given.items():
-        if name not in ("self", "__class__"):
-            setattr(estimator, name, value)
 
 
 def settled(**values: object) -> Callable[[Estimator], Estimator]:

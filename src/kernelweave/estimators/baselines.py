@@ -12,6 +12,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from .._components import store_parameters
 from .._typing import Array
 from ..banks import Bank
 from ..norms import Fixed, Uniform
@@ -31,7 +32,6 @@ from ._parameters import (
     RandomSeed,
     SolverLike,
     Splits,
-    keep_parameters,
     settled,
 )
 from ._plan import Plan, Task
@@ -212,33 +212,33 @@ class BestKernelClassifier(MKLClassifier):
         self,
         kernels: KernelsLike = None,
         *,
-        Cs: ArrayLike | None = None,
-        cv: FoldsLike = None,
         loss: LossLike = "hinge",
         norm: NormLike = "uniform",
         C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
+        Cs: ArrayLike | None = None,
+        cv: FoldsLike = None,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
+        missing: str = "error",
         multi_class: str = "joint",
         class_weight: ClassWeights = None,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
         warm_start: bool = False,
         checkpoint: FileName | None = None,
         callback: Callback | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
         random_state: RandomSeed = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        n_jobs: int | None = None,
+        device: Device = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         Cs = None if self.Cs is None else checked_Cs(self.Cs)

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, column_or_1d
 
+from .._components import store_parameters
 from .._estimating import (
     check_two_classes,
     constant_prediction,
@@ -46,7 +47,6 @@ from ._parameters import (
     RandomSeed,
     Samples,
     SolverLike,
-    keep_parameters,
 )
 from ._plan import Plan, Task, class_tasks, norm_of_kernels
 
@@ -112,16 +112,16 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         ``norms.Grouped`` (groups of kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
     C : float, default=1.0
         Weight of the loss.
-    solver : str or Solver, default="auto"
-        Name of a solver; ``solver_`` says what ``auto`` picked.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
     fit_intercept : bool, default=True
         Whether f has a free constant.
     normalize : {"trace", "cosine", None}, default="trace"
         How kernels are made comparable; learnt on the training samples.
     center : bool, default=False
         Whether kernels are centred in feature space first.
+    missing : {"error", "mean", "predict"}, default="error"
+        What becomes of samples that lack a whole view (a row of NaN, no row, or no table at all): refused, or completed
+        in feature space by the mean of the samples that have it, or by what the views at hand predict
+        (docs/incomplete_views.md).  Views are those of a dict of tables, or the groups of columns that kernels are on.
     multi_class : {"joint", "shared", "ovr"}, default="joint"
         How more than two classes are handled.  ``joint``: one problem and one set of kernel weights; the hinge becomes
         the multiclass hinge of Crammer and Singer, the logistic loss the multinomial one (softmax), other losses are
@@ -129,9 +129,23 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         one problem per class, with kernel weights of its own.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
+    solver : str or Solver, default="auto"
+        Name of a solver; ``solver_`` says what ``auto`` picked.
+    tol : float, default=1e-3
+        Relative duality gap at which to stop.
     max_iter, max_seconds : int, float or None
         Limits, of every problem's iterations and of the seconds of the whole fit; the best point is kept and a warning
         says that the tolerance was not reached.
+    warm_start : bool, default=False
+        Start from the previous fit where it has the same samples and kernels.
+    checkpoint : path or None, default=None
+        NPZ file that is replaced as the fit goes on, and from which a killed fit resumes.
+    callback : callable or None, default=None
+        Called after every iteration with a row of the trace; a true answer stops.
+    verbose : int, default=0
+        1 shows a progress bar, 2 a line an iteration.
+    random_state : int, RandomState or None, default=None
+        For solvers that draw, given by name (an object keeps its own), and for the folds of ``BestKernelClassifier``.
     storage : {"auto", "family", "dense", "lowrank", "lazy", "stream"}, default="auto"
         How the bank keeps its kernels; ``stream`` computes explicit features block by block in every pass.
     dtype : {"float64", "float32"}, default="float64"
@@ -139,25 +153,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         the certificate are always in double precision.
     memory_budget : int, str or None, default=None
         Bytes the bank may take (``"2GB"``); None is half of what the process may use.
-    warm_start : bool, default=False
-        Start from the previous fit where it has the same samples and kernels.
-    checkpoint : path or None, default=None
-        NPZ file that is replaced as the fit goes on, and from which a killed fit resumes.
-    callback : callable or None, default=None
-        Called after every iteration with a row of the trace; a true answer stops.
     n_jobs : int or None, default=None
         Threads for sweeps over the bank.
-    verbose : int, default=0
-        1 shows a progress bar, 2 a line an iteration.
     device : {"cuda", "cpu", "mps"} or None, default=None
         Where torch keeps the bank and solves; None is NumPy, unless X is a torch tensor.  There ``dtype`` may also be
         ``"float16"`` or ``"bfloat16"``, and ``storage`` is ``auto``, ``dense`` or ``lazy``.
-    missing : {"error", "mean", "predict"}, default="error"
-        What becomes of samples that lack a whole view (a row of NaN, no row, or no table at all): refused, or completed
-        in feature space by the mean of the samples that have it, or by what the views at hand predict
-        (docs/incomplete_views.md).  Views are those of a dict of tables, or the groups of columns that kernels are on.
-    random_state : int, RandomState or None, default=None
-        For solvers that draw, given by name (an object keeps its own), and for the folds of ``BestKernelClassifier``.
 
     Attributes
     ----------
@@ -237,28 +237,28 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         loss: LossLike = "hinge",
         norm: NormLike = "l1",
         C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
+        missing: str = "error",
         multi_class: str = "joint",
         class_weight: ClassWeights = None,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
         warm_start: bool = False,
         checkpoint: FileName | None = None,
         callback: Callback | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
         random_state: RandomSeed = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        n_jobs: int | None = None,
+        device: Device = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     def _loss(self, n_classes: int) -> Loss:
         loss = make_loss(self.loss)

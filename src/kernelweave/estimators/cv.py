@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
+from .._components import store_parameters
 from .._estimating import TimeShares, constant_prediction, one_call, one_fit, several_fits, warn_of_findings
 from .._fitted import set_optional
 from .._typing import Array
@@ -34,7 +35,6 @@ from ._parameters import (
     Samples,
     Scoring,
     SolverLike,
-    keep_parameters,
 )
 from ._plan import path_of
 from ._search import (
@@ -182,7 +182,7 @@ class MKLClassifierCV(MKLClassifier):
     random_state : int, RandomState or None, default=None
         Shuffles the folds where ``cv`` is a number or None, None always in the same way; and as for ``MKLClassifier``.
     **others
-        As for ``MKLClassifier``; its ``C`` is not used, and ``max_seconds`` is for the search and the fit together.
+        As for ``MKLClassifier``, but ``C``; ``max_seconds`` is for the search and the fit together.
         Where the time is up, or the search is interrupted from the keyboard, the choice is made by what is known then.
 
     Attributes
@@ -233,34 +233,33 @@ class MKLClassifierCV(MKLClassifier):
         self,
         kernels: KernelsLike = None,
         *,
+        loss: LossLike = "hinge",
+        norm: NormLike = "l1",
         Cs: ArrayLike = 10,
         norms: Sequence[NormLike] | None = None,
         cv: FoldsLike = None,
         scoring: Scoring = None,
-        loss: LossLike = "hinge",
-        norm: NormLike = "l1",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
+        missing: str = "error",
         multi_class: str = "joint",
         class_weight: ClassWeights = None,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
         warm_start: bool = False,
         checkpoint: FileName | None = None,
         callback: Callback | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
-        missing: str = "error",
         random_state: RandomSeed = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        n_jobs: int | None = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:

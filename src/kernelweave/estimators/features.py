@@ -10,17 +10,18 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import ParametersInGroups, store_parameters
 from .._estimating import restore_on_error
 from ..banks import FeatureMatrix, Features, Normaliser
 from ..banks.normalise import check_normalise
 from ..kernels import resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
-from ._parameters import Column, KernelsLike, Samples, keep_parameters
+from ._parameters import Column, KernelsLike, Samples
 from ._plan import BankPlan
 
 
-class KernelFeatures(TransformerMixin, BaseEstimator):
+class KernelFeatures(ParametersInGroups, TransformerMixin, BaseEstimator):
     """Map samples to features whose inner products are the kernels, block by block.
 
     Linear, polynomial and random Fourier kernels have features of their own, exact ones; others are approximated
@@ -74,7 +75,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         normalize: str | None = "trace",
         random_state: int = 0,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     @restore_on_error
     def fit(self, X: Samples, y: Column = None) -> KernelFeatures:

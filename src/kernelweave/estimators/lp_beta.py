@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from scipy.optimize import linprog
 from sklearn.model_selection import StratifiedKFold
 
-from .._components import check_switch
+from .._components import check_switch, store_parameters
 from .._fitted import FittedModel
 from .._typing import Array
 from ..banks import KernelFunction, Term
@@ -31,7 +31,6 @@ from ._parameters import (
     RandomSeed,
     Samples,
     Splits,
-    keep_parameters,
 )
 from ._plan import BankPlan, Plan, Task, check_positive, refuse_fixed_parts, seed_of
 from .baselines import only
@@ -115,12 +114,14 @@ class LPBetaClassifier(MKLClassifier):
         Share of errors in (0, 1]; of several the one with the best cross-validated accuracy.
     n_folds : int, default=5
         Folds; fewer where a class has fewer samples, at least two.
+    fit_intercept, normalize, center, missing, class_weight :
+        As for ``MKLClassifier``.  Missing views are completed for every fold by its own training samples.
     tol : float, default=1e-3
         Relative duality gap of the SVMs.
-    fit_intercept, normalize, center, class_weight, storage, dtype, memory_budget, n_jobs, missing :
-        As for ``MKLClassifier``.  Missing views are completed for every fold by its own training samples.
     random_state : int, RandomState or None, default=None
         For the folds.
+    storage, dtype, memory_budget, n_jobs :
+        As for ``MKLClassifier``.
 
     Attributes
     ----------
@@ -163,19 +164,19 @@ class LPBetaClassifier(MKLClassifier):
         C: float | Sequence[float] = 1.0,
         nu: float | Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.8),
         n_folds: int = 5,
-        tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
+        missing: str = "error",
         class_weight: ClassWeights = None,
+        tol: float = 1e-3,
+        random_state: RandomSeed = None,
         storage: str = "auto",
         dtype: DTypeLike = "float64",
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
-        missing: str = "error",
-        random_state: RandomSeed = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     def _plan(self, n_classes: int = 0) -> Plan:
         check_positive("tol", self.tol)

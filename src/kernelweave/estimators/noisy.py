@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._components import check_switch, nearest
+from .._components import check_switch, nearest, store_parameters
 from .._estimating import TimeShares, one_fit, warn_of_findings
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
@@ -41,7 +41,6 @@ from ._parameters import (
     RandomSeed,
     Samples,
     SolverLike,
-    keep_parameters,
 )
 from ._plan import Plan, Task, refuse_fixed_parts
 from .baselines import leave_one_out
@@ -87,15 +86,16 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         With ``dawid_skene``: how often leave-one-out predictions join as one more annotator.
     loss : {"logistic", "squared"}, default="logistic"
         For ``corrected``; the other methods have a loss of their own.
-    norm, C, solver, tol, fit_intercept, normalize, center, class_weight :
-        As for ``MKLClassifier``; ``auto`` has its own norm and C.
+    norm, C, fit_intercept, normalize, center, missing, class_weight :
+        As for ``MKLClassifier``; ``auto`` has its own norm and C.  Views are completed before anything is said of the
+        labels, and without them.
     multi_class : {"ovr", "shared"}, default="ovr"
         One problem per class, or one set of kernel weights for all classes; each against the rest either way, because
         the methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
-    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, missing, random_state :
-        As for ``MKLClassifier``; views are completed before anything is said of the labels, and without them.
+    solver, tol, max_iter, max_seconds, verbose, random_state, storage, dtype, memory_budget, n_jobs :
+        As for ``MKLClassifier``.
 
     Attributes
     ----------
@@ -171,25 +171,25 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         loss: LossLike = "logistic",
         norm: NormLike = "l1",
         C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
+        missing: str = "error",
         multi_class: str = "ovr",
         class_weight: ClassWeights = None,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
         max_rounds: int = 20,
         max_iter: int | None = None,
         max_seconds: float | None = None,
+        verbose: int = 0,
+        random_state: RandomSeed = None,
         storage: str = "auto",
         dtype: DTypeLike = "float64",
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
-        missing: str = "error",
-        random_state: RandomSeed = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:

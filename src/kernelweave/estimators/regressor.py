@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
+from .._components import store_parameters
 from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
@@ -44,7 +45,6 @@ from ._parameters import (
     Scoring,
     SolverLike,
     Splits,
-    keep_parameters,
 )
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
@@ -77,8 +77,8 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
         StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
         grow with the number of targets beyond n.
-    norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
+    norm, C, fit_intercept, normalize, center, missing, solver, tol, max_iter, max_seconds, warm_start, checkpoint, \
+callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         As for ``MKLClassifier``.
 
     Attributes
@@ -108,27 +108,27 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         loss: LossLike = "squared",
         norm: NormLike = "l1",
         C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
+        missing: str = "error",
+        multi_output: str = "shared",
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
         warm_start: bool = False,
         checkpoint: FileName | None = None,
         callback: Callback | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
-        multi_output: str = "shared",
         random_state: RandomSeed = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        n_jobs: int | None = None,
+        device: Device = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
@@ -264,18 +264,18 @@ class MKLRegressorCV(MKLRegressor):
     cv : int, splitter or iterable, default=None
         Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
         ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
-    targets_in_batch : int, optional
-        Targets that the criteria by evidence work on together, by default as memory allows; no effect on the answer.
     nuisance : str, int or sequence of them, optional
         Kernels, by name, view or position, that are left out at prediction, for the criteria by evidence: what belongs
         to the subject, the batch or the session of a sample and not to a new one.  They keep their ``weights_``.
-    device : {"cuda", "cpu"}, optional
-        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     multi_output : {"each", "shared"}, default="each"
         Whether the convex criterion chooses for every target by itself.
+    targets_in_batch : int, optional
+        Targets that the criteria by evidence work on together, by default as memory allows; no effect on the answer.
+    device : {"cuda", "cpu"}, optional
+        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     **others
-        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.  ``missing`` goes with the
-        criteria ``convex``, whose folds are completed by their own training samples, and ``reml``.
+        As for ``MKLRegressor``, but ``C``.  Kernels are centred by default.  ``missing`` goes with the criteria
+        ``convex``, whose folds are completed by their own training samples, and ``reml``.
 
     Attributes
     ----------
@@ -330,36 +330,35 @@ class MKLRegressorCV(MKLRegressor):
         kernels: KernelsLike = None,
         *,
         criterion: str = "convex",
+        loss: LossLike = "squared",
+        norm: NormLike = "auto",
         Cs: ArrayLike = 10,
         norms: Sequence[NormLike] | None = None,
         cv: FoldsLike = None,
         scoring: Scoring = None,
-        targets_in_batch: int | None = None,
-        nuisance: Sequence[str | int] | str | int | None = None,
-        loss: LossLike = "squared",
-        norm: NormLike = "auto",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = True,
+        missing: str = "error",
+        multi_output: str = "each",
+        nuisance: Sequence[str | int] | str | int | None = None,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
         warm_start: bool = False,
         checkpoint: FileName | None = None,
         callback: Callback | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
-        multi_output: str = "each",
         random_state: RandomSeed = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        targets_in_batch: int | None = None,
+        n_jobs: int | None = None,
+        device: Device = None,
     ) -> None:
-        keep_parameters(self, locals())
+        store_parameters(self, locals())
 
     @property
     def fits_subsets(self) -> bool:  # type: ignore[override]

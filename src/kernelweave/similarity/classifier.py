@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import check_switch, fill_in_parameters, nearest
+from .._components import ParametersInGroups, check_switch, fill_in_parameters, nearest, store_parameters
 from .._estimating import (
     PlainState,
     TimeShares,
@@ -43,7 +43,7 @@ from .losses import make_similarity_loss
 LEARNED_ONLY: dict[str, Any] = {"loss": "frobenius", "rho": "auto", "solver": None}
 
 
-class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
+class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, BaseEstimator):
     """Learn a kernel from one or several indefinite similarities, and an SVM on it.
 
     ``docs/similarities.md`` says what the methods do, what is known about them, and when to use which.
@@ -152,35 +152,19 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         rho: float | str = "auto",
         C: float = 1.0,
         rule: str = "auto",
-        multi_class: str = "ovr",
-        normalize: bool = True,
-        class_weight: Any = None,
         fit_intercept: bool = True,
+        normalize: bool = True,
+        multi_class: str = "ovr",
+        class_weight: Any = None,
+        solver: Any = None,
         tol: float = 1e-2,
         max_iter: int | None = None,
         max_seconds: float | None = None,
-        solver: Any = None,
         callback: Any = None,
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.similarity = similarity
-        self.method = method
-        self.loss = loss
-        self.rho = rho
-        self.C = C
-        self.rule = rule
-        self.multi_class = multi_class
-        self.normalize = normalize
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.solver = solver
-        self.callback = callback
-        self.verbose = verbose
-        self.random_state = random_state
+        store_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SimilarityClassifier:
