@@ -359,7 +359,7 @@ def phases() -> dict[str, list[tuple[Any, str]]]:
         "models in the weights": [(newton.SimplexModel, "__init__"), (newton.SimplexModel, "minimise")],
         "second derivatives": [(curvature.Curvature, "_collect"), (curvature, "_hessian_by_steps")],
         "certificates, the reading aside": [(mkl.MKLProblem, "certificate"), (_fitting, "final_certificate")],
-        "checks of X, y and the parameters": [(MKLClassifier, "_prepared")],
+        "checks of X, y and the parameters": [(MKLClassifier, "_checked")],
     }
 
 

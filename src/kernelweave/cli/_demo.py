@@ -56,7 +56,16 @@ def run(output: Path, seed: int, quick: bool) -> None:
     columns = ["mean radius", "mean texture", "worst area", "worst concave points"] if quick else None
     families = kw.gaussian(widths), kw.polynomial(degrees)
     bank = kw.gaussian(widths) + kw.per_feature(*families, columns=columns)
-    introduce(split, seed, quick)
+    wide, each = ("3 Gaussians", "3 Gaussians and a linear one on each of 4") if quick else (
+        "10 Gaussians", "10 Gaussians and 3 polynomials on each single one"
+    )  # fmt: skip
+    say(f"kernelweave {__version__} demo: breast cancer (scikit-learn), {X.shape[1]} features\n")
+    say(f"  data      {len(y)} samples to train on, {len(y_test)} to test on: stratified, seed {seed};")
+    say("            features standardised on the training samples")
+    say(f"  kernels   {wide} on all features, {each};")
+    say("            scaled to a mean diagonal of 1 on the training samples")
+    say("  settings  hinge loss, intercept, C = 1 for all, not tuned (ridge picks its own);")
+    say("            stop at a relative gap of 0.001\n")
     # everything once on a few samples, so that compiling is not counted as fitting
     began = time.perf_counter()
     say("Compiling the inner loops (several seconds on the first run, then kept) ... ", nl=False)
@@ -76,21 +85,6 @@ def run(output: Path, seed: int, quick: bool) -> None:
     draw(mkl.classifier, output)
     has_written(output)
     say(f"\nPicture of weights and convergence: {output}")
-
-
-def introduce(split: Split, seed: int, quick: bool) -> None:
-    """Say what is compared, on what, and under which settings."""
-    n, d = split.X.shape
-    wide, each = ("3 Gaussians", "3 Gaussians and a linear one on each of 4") if quick else (
-        "10 Gaussians", "10 Gaussians and 3 polynomials on each single one"
-    )  # fmt: skip
-    say(f"kernelweave {__version__} demo: breast cancer (scikit-learn), {d} features\n")
-    say(f"  data      {n} samples to train on, {len(split.y_test)} to test on: stratified, seed {seed};")
-    say("            features standardised on the training samples")
-    say(f"  kernels   {wide} on all features, {each};")
-    say("            scaled to a mean diagonal of 1 on the training samples")
-    say("  settings  hinge loss, intercept, C = 1 for all, not tuned (ridge picks its own);")
-    say("            stop at a relative gap of 0.001\n")
 
 
 def verbosity() -> int:

@@ -186,60 +186,6 @@ class Format:
     strip: bool = False
 
 
-def read_delimited(
-    content: bytes,
-    name: str,
-    expected: str,
-    form: Format,
-    remarks: Remarks,
-    texts: Sequence[str] = (),
-    ids: Sequence[str] = (),
-    single: Sequence[str] = (),
-    codes: Sequence[str] = (),
-) -> Any:
-    """Return a data frame from the bytes of a text table, perhaps compressed; what was found out is remarked.
-
-    ``name`` is that of the file, for messages, and ``expected`` the separator that its suffix promises; the other
-    parameters are those of :func:`read_table`.
-    """
-    import pandas as pd
-
-    text, encoding = _text_of_file(content, name, form)
-    sep_line = SEP_LINE.match(text)
-    if sep_line is not None:
-        text = text[sep_line.end() :]
-    separator = form.separator or (separator_of(text, expected) if sep_line is None else sep_line[1])
-    if form.comment is None:
-        _refuse_comments(text, separator, name, single)
-    header = _checked_header(text, separator, name, single, form.strip)
-    # as they are written in the file, for pandas
-    written = {label.strip() if form.strip else label: label for label in header}
-    read = partial(
-        pd.read_csv, sep=r"\s+" if separator == " " else separator, index_col=False, low_memory=False,
-        skipinitialspace=True,
-    )  # fmt: skip
-    kept = [written[column] for column in ids if column in written]
-    as_texts = dict.fromkeys((written[t] for t in (*texts, *codes) if t in written), str)
-    try:
-        frame = read(io.StringIO(text), na_values=list(form.missing), dtype=as_texts)
-        if kept:  # once more: nothing in them is a missing cell
-            frame[kept] = read(io.StringIO(text), usecols=kept, dtype=str, na_filter=False)[kept]
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        opens = re.search(r"EOF inside string starting at row (\d+)", str(error))
-        why = f"a quotation mark in row {int(opens[1]) - 1} is never closed" if opens else str(error).strip()
-        raise ValueError(f"cannot read {name}: {why}") from None
-    perhaps_codes = [written[column] for column in codes if column in written and column not in texts]
-    _make_numbers(frame, perhaps_codes, form.decimal, {*texts, *ids}, remarks)
-    unusual = [encoding] if encoding not in ("utf-8", "utf-8-sig") else []
-    unusual += [f"columns separated by {_called(separator)}"] if separator != expected else []
-    if unusual:
-        remarks.files[name] = ", ".join(unusual)
-    for old, new in zip(header, frame.columns, strict=False):
-        if str(new) != old:
-            remarks.renamed[str(new)] = old
-    return frame
-
-
 def _text_of_file(content: bytes, name: str, form: Format) -> tuple[str, str]:
     """Return the text of a file without comments, and its encoding; what is no text table is refused."""
     if content.startswith(GZIP):
@@ -490,6 +436,12 @@ def plain_errors() -> Iterator[None]:
         ) from error
 
 
+def require_file(path: Path) -> None:
+    """Raise where there is no such file."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+
+
 def suffix_of(path: Path) -> str:
     """Return the suffix that says the format, in small letters: of a compressed text table both."""
     last = path.suffix.lower()
@@ -521,25 +473,77 @@ def read_table(
     single : sequence of str
         Columns that the table is read for, of which there must not be two.
     """
+    import pandas as pd
+
     form, remarks = form or Format(), Remarks() if remarks is None else remarks
     suffix = suffix_of(path)
     name = "the standard input" if path == STANDARD else str(path)
-    if path != STANDARD and suffix not in READABLE:
-        raise ValueError(
-            f"cannot read {path}: the suffix {suffix or 'is missing, it'} is none of {', '.join(READABLE)}"
-        )
-    try:
-        if path == STANDARD or suffix in DELIMITED:
-            content = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
-            # without a suffix: tabs, where the first line has any
-            guess = "\t" if b"\t" in content.split(b"\n", 1)[0] else ","
-            expected = DELIMITED.get(suffix, guess)
-            frame = read_delimited(content, name, expected, form, remarks, texts, ids, single, codes)
-        else:
-            frame = _parquet(path) if suffix == ".parquet" else _arrays(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}") from None
+    if path != STANDARD:
+        if suffix not in READABLE:
+            raise ValueError(
+                f"cannot read {path}: the suffix {suffix or 'is missing, it'} is none of {', '.join(READABLE)}"
+            )
+        require_file(path)
+    if suffix == ".parquet":
+        try:
+            return _tidied(pd.read_parquet(path), name, form, remarks, ids)
+        except ImportError:
+            raise ValueError("reading Parquet files needs pip install 'kernelweave[parquet]'") from None
+        except Exception as error:
+            raise ValueError(f"cannot read {path}: {error}") from error
+    if path != STANDARD and suffix not in DELIMITED:
+        return _tidied(_arrays(path), name, form, remarks, ids)
+    content = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
+    # what its suffix promises; without one: tabs, where the first line has any
+    expected = DELIMITED.get(suffix, "\t" if b"\t" in content.split(b"\n", 1)[0] else ",")
+    frame = _read_text(content, name, expected, form, remarks, texts, ids, single, codes)
     return _tidied(frame, name, form, remarks, ids)
+
+
+def _read_text(
+    content: bytes, name: str, expected: str, form: Format, remarks: Remarks,
+    texts: Sequence[str], ids: Sequence[str], single: Sequence[str], codes: Sequence[str],
+) -> Any:  # fmt: skip
+    """Return a data frame from the bytes of a text table, perhaps compressed; what was found out is remarked.
+
+    ``expected`` is the separator that the suffix promises; the other parameters are those of ``read_table``.
+    """
+    import pandas as pd
+
+    text, encoding = _text_of_file(content, name, form)
+    sep_line = SEP_LINE.match(text)
+    if sep_line is not None:
+        text = text[sep_line.end() :]
+    separator = form.separator or (separator_of(text, expected) if sep_line is None else sep_line[1])
+    if form.comment is None:
+        _refuse_comments(text, separator, name, single)
+    header = _checked_header(text, separator, name, single, form.strip)
+    # as they are written in the file, for pandas
+    written = {label.strip() if form.strip else label: label for label in header}
+    read = partial(
+        pd.read_csv, sep=r"\s+" if separator == " " else separator, index_col=False, low_memory=False,
+        skipinitialspace=True,
+    )  # fmt: skip
+    kept = [written[column] for column in ids if column in written]
+    as_texts = dict.fromkeys((written[t] for t in (*texts, *codes) if t in written), str)
+    try:
+        frame = read(io.StringIO(text), na_values=list(form.missing), dtype=as_texts)
+        if kept:  # once more: nothing in them is a missing cell
+            frame[kept] = read(io.StringIO(text), usecols=kept, dtype=str, na_filter=False)[kept]
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        opens = re.search(r"EOF inside string starting at row (\d+)", str(error))
+        why = f"a quotation mark in row {int(opens[1]) - 1} is never closed" if opens else str(error).strip()
+        raise ValueError(f"cannot read {name}: {why}") from None
+    perhaps_codes = [written[column] for column in codes if column in written and column not in texts]
+    _make_numbers(frame, perhaps_codes, form.decimal, {*texts, *ids}, remarks)
+    unusual = [encoding] if encoding not in ("utf-8", "utf-8-sig") else []
+    unusual += [f"columns separated by {_called(separator)}"] if separator != expected else []
+    if unusual:
+        remarks.files[name] = ", ".join(unusual)
+    for old, new in zip(header, frame.columns, strict=False):
+        if str(new) != old:
+            remarks.renamed[str(new)] = old
+    return frame
 
 
 def _tidied(frame: Any, name: str, form: Format, remarks: Remarks, ids: Sequence[str]) -> Any:
@@ -581,19 +585,6 @@ def text_of(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _parquet(path: Path) -> Any:
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(path)
-    except ImportError:
-        raise ValueError("reading Parquet files needs pip install 'kernelweave[parquet]'") from None
-    except Exception as error:
-        if isinstance(error, OSError) and not path.exists():
-            raise
-        raise ValueError(f"cannot read {path}: {error}") from error
-
-
 def _arrays(path: Path) -> Any:
     import numpy as np
     import pandas as pd
@@ -633,7 +624,7 @@ def _load_arrays(path: Path) -> Any:
             return loaded
         with loaded:
             return {name: loaded[name] for name in loaded.files}
-    except (FileNotFoundError, MemoryError):
+    except MemoryError:
         raise
     except Exception as error:  # of NumPy, zipfile and zlib; objects, a pickle, too
         raise ValueError(f"cannot read {path}: {error or type(error).__name__}") from None
@@ -645,6 +636,7 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
 
     matrices: list[Any] = []
     for path in paths:
+        require_file(path)
         try:
             if path.suffix.lower() in (".npy", ".npz"):
                 arrays = _load_arrays(path)
@@ -653,8 +645,6 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
                 loaded = [np.loadtxt(path, delimiter="," if path.suffix.lower() == ".csv" else "\t", ndmin=2)]
             else:
                 raise ValueError(f"the suffix of {path} is none of .npy, .npz, .csv, .tsv")
-        except FileNotFoundError:
-            raise FileNotFoundError(f"there is no file {path}") from None
         except ValueError as error:
             raise ValueError(f"cannot read the matrix {path}: {error}") from None
         for array in loaded:

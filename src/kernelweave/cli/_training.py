@@ -200,6 +200,8 @@ def _columns(
     frame: Any, views: list[View], options: Options, note: Note, notes: list[str], remarks: Remarks
 ) -> tuple[Any, list[Any], Any]:
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
+    from .. import kernels as kw
+
     for name in options.drop:
         if name not in frame:
             raise ValueError(f"there is no column {name!r} to --drop.{nearest(name, list(frame.columns))}")
@@ -208,8 +210,6 @@ def _columns(
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
     if options.gmt is not None or options.groups is not None:
-        from .. import kernels as kw
-
         by_file: Any = kw.from_groups if options.gmt is None else kw.from_gmt
         spec = by_file(options.gmt or options.groups, kw.linear(), min_size=options.min_size)
         found = spec.checked(kw.Schema(len(columns), tuple(columns)))
@@ -235,18 +235,14 @@ def _columns(
         return table, [("columns", transformer)], kernels
     refuse_absent(frame, note.views)
     transformer, places = column_transformer(table, kinds, views)
-    kernels = kernels_of(views, places) if named else _bank(options.kernels)
+    if named:
+        kernels = kernels_of(views, places)
+    elif options.kernels in (None, "default"):
+        kernels = kw.default_bank()
+    else:
+        names = named_kernels(str(options.kernels))
+        kernels = View("all features", kernels=names).spec() if names else kw.preset(str(options.kernels))
     return table, [("columns", transformer)], kernels
-
-
-def _bank(text: str | None) -> Any:
-    """Return kernels on all columns: the default, kernels by name, or a preset."""
-    from .. import kernels as kw
-
-    if text in (None, "default"):
-        return kw.default_bank()
-    names = named_kernels(str(text))
-    return View("all features", kernels=names).spec() if names else kw.preset(str(text))
 
 
 def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[str]]:

@@ -13,7 +13,16 @@ from typing import Any
 from click import UsageError
 
 from .._components import nearest
-from ._tables import READABLE, TOO_LARGE, Remarks, comparable, numbers_and_texts, suffix_of, text_of
+from ._tables import (
+    READABLE,
+    TOO_LARGE,
+    Remarks,
+    comparable,
+    numbers_and_texts,
+    require_file,
+    suffix_of,
+    text_of,
+)
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -80,10 +89,9 @@ def read_views(path: Path) -> tuple[list[View], str | None]:
     """Read ``views.toml``; return the views and the column that joins files."""
     import tomllib
 
+    require_file(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file: {error}") from error
     except RecursionError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,7 @@ TABLE_OPTIONS = (
 
 def with_options(options: Sequence[Any]) -> Any:
     """Return a decorator that gives a command these options and arguments."""
-
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def format_of(

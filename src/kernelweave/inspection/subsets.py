@@ -80,7 +80,8 @@ def shuffled_folds(
         rarest = int(np.unique(y, return_counts=True)[1].min())
         if rarest < 2:
             raise ValueError(
-                "folds need at least two samples of every class: leave a class with a single one out"
+                "folds need at least two samples of every class: a class with a single sample cannot be in two parts, "
+                "leave it out"
             )
         kind, n_folds = RepeatedStratifiedKFold, min(n_folds, rarest)
     return kind(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(np.zeros((len(y), 1)), y)

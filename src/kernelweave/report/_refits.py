@@ -97,37 +97,35 @@ def auroc(y: Any, decision: Array, classes: Any) -> float:
     return float(np.mean([roc_auc_score(y == label, decision[:, k]) for k, label in enumerate(classes)]))
 
 
-def _balanced(y: Any, predicted: Any, _: Any) -> float:
-    return float(np.mean([np.mean(predicted[y == label] == label) for label in np.unique(y)]))
-
-
-def _accuracy(y: Any, predicted: Any, _: Any) -> float:
-    return float(np.mean(predicted == y))
-
-
-def _r2(y: Any, predicted: Any, _: Any) -> float:
-    return float(r2_score(y, predicted)) if len(y) > 1 else float("nan")
-
-
-def _rmse(y: Any, predicted: Any, _: Any) -> float:
-    return float(root_mean_squared_error(y, predicted))
-
-
 def measures_for(classes: Any) -> Sequence[Measure]:
     """Return the measures of a classifier, or of a regression where there are no classes."""
     if classes is None:
         return (
-            Measure("R²", "share of the variance that is predicted", _r2, number),
-            Measure("RMSE", "root of the mean squared error", _rmse, number, most=float("inf")),
-        )
-    balanced = "mean over classes of the share predicted right"
+            Measure(
+                "R²", "share of the variance that is predicted",
+                lambda y, predicted, _: float(r2_score(y, predicted)) if len(y) > 1 else float("nan"), number,
+            ),
+            Measure(
+                "RMSE", "root of the mean squared error",
+                lambda y, predicted, _: float(root_mean_squared_error(y, predicted)), number, most=float("inf"),
+            ),
+        )  # fmt: skip
+
+    def recall(y: Any, predicted: Any, _: Any) -> float:
+        return float(np.mean([np.mean(predicted[y == label] == label) for label in np.unique(y)]))
+
     several = ", the mean of each class against the rest" if len(classes) > 2 else ""
-    area = f"area under the ROC curve{several}"
     return (
-        Measure("accuracy", "share of samples predicted right", _accuracy, percent, pooled=True),
-        Measure("balanced accuracy", balanced, _balanced, percent, pooled=True),
-        Measure("AUROC", area, lambda y, _, values: auroc(y, values, classes), number),
-    )
+        Measure(
+            "accuracy", "share of samples predicted right",
+            lambda y, predicted, _: float(np.mean(predicted == y)), percent, pooled=True,
+        ),
+        Measure("balanced accuracy", "mean over classes of the share predicted right", recall, percent, pooled=True),
+        Measure(
+            "AUROC", f"area under the ROC curve{several}",
+            lambda y, _, values: auroc(y, values, classes), number,
+        ),
+    )  # fmt: skip
 
 
 #: values that linear methods on the columns choose among
