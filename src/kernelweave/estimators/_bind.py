@@ -17,7 +17,6 @@ from ..banks import (
     Features,
     PrecomputedKernels,
     PredictingKernels,
-    StreamedKernels,
     build_bank,
     check_kernels,
     check_storage,
@@ -99,7 +98,7 @@ def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]
         blocks=plan.blocks_suffice, subsets=plan.subsets_suffice, **options,
     )  # fmt: skip
     if isinstance(bank, Features) and bank.streams:
-        return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
+        return bank, BoundKernels(resolved, training.samples, normaliser, bank)
     return bank, BoundKernels(resolved, training.samples, normaliser)
 
 
@@ -114,7 +113,7 @@ def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKer
     if training.kind == "rows":
         kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
         rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
-        return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
+        return rows, BoundKernels(kernels, training.samples, normaliser, rows)
     check_storage(plan.storage, "cluster")
     kernels = resolve_kernels(training.kernels, training.samples)
     check_kernels(kernels, training.samples)
@@ -176,7 +175,7 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
                 dtype=name if plan.storage == "lowrank" or "16" in name else "float32",
                 memory_budget=plan.memory_budget, threads=plan.threads,
             )  # fmt: skip
-            return features, StreamedKernels(kernels, training.samples, normaliser, features)
+            return features, BoundKernels(kernels, training.samples, normaliser, features)
         check_kernels(kernels, training.samples)
         learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
         source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)
