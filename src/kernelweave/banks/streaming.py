@@ -248,6 +248,8 @@ class FeatureStream(FeatureStorage):
     kernels : list of Kernel
         Settled, and with features.
     samples : Rows, array, numpy.memmap or sparse matrix
+    scale : array of shape (m,), optional
+        Factor of every kernel.
     dtype : float64 or float32
         Of the features; sums are in double precision.
     block_rows : int, optional
@@ -273,6 +275,7 @@ class FeatureStream(FeatureStorage):
         self,
         kernels: Sequence[Kernel],
         samples: Any,
+        scale: Array | None = None,
         *,
         dtype: Any = np.float64,
         block_rows: int | None = None,
@@ -281,7 +284,7 @@ class FeatureStream(FeatureStorage):
         self.kernels = list(kernels)
         self.source: Rows = as_rows(samples)
         _, starts = stack_features(self.kernels, self.source[:1])
-        super().__init__(len(self.source), starts)
+        super().__init__(len(self.source), starts, scale)
         self.dtype = np.dtype(dtype)
         self.threads = threads
         width = max(1, int(self.starts[-1]))
@@ -291,7 +294,7 @@ class FeatureStream(FeatureStorage):
     def exact(self) -> FeatureStream:
         if self.dtype == np.float64:
             return self
-        return FeatureStream(self.kernels, self.source, threads=self.threads)
+        return FeatureStream(self.kernels, self.source, self.scale, threads=self.threads)
 
     def _features(self, raw: Any) -> Any:
         Z, _ = stack_features(self.kernels, raw)
@@ -425,7 +428,7 @@ class FeatureStream(FeatureStorage):
             squares = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float) ** 2
             padded = np.hstack([squares, np.zeros((squares.shape[0], 1))])
             out[:, rows] = np.add.reduceat(padded, self.starts[:-1], axis=1).T
-        return out * (self.ranks > 0)[:, None]
+        return out * ((self.ranks > 0) * self.scale)[:, None]
 
 
 def streaming_bank(
@@ -444,7 +447,7 @@ def streaming_bank(
             "at once"
         )
     stream = FeatureStream(kernels, samples, dtype=dtype, threads=threads)
-    if normaliser.mode != "trace":
-        return Features(stream)
-    normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
-    return Features(stream, normaliser.scale.copy())
+    if normaliser.mode == "trace":
+        normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
+        stream.scale = normaliser.scale.copy()
+    return Features(stream)

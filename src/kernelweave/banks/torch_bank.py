@@ -376,7 +376,7 @@ class DeviceFeatures(FeatureStorage):
     solvers = "solver='lbfgs' or solver='proximal_newton'"
 
     def __init__(self, source: FeatureStream, device: Any, dtype: Any = None) -> None:
-        super().__init__(source.n, source.starts)
+        super().__init__(source.n, source.starts, source.scale)
         self.source, self.device, self.wide, self.dtype = source, device, wide_dtype(device), dtype
         self._tensor = partial(to_device, dtype=self.wide, device=device)
         self._placed: list[tuple[Array, Any]] = []
@@ -402,7 +402,10 @@ class DeviceFeatures(FeatureStorage):
     def exact(self) -> FeatureStorage | None:
         if self.kept is None:
             return None
-        return self.source.exact() if self.made_here is None or self.wide.itemsize < 8 else self.made_here
+        if self.made_here is None or self.wide.itemsize < 8:
+            return self.source.exact()
+        self.made_here.scale = self.scale
+        return self.made_here
 
     def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features on the device)."""
@@ -526,10 +529,10 @@ def torch_feature_bank(
             ["device=None, where features that do not fit are computed in every pass", "raise memory_budget", *smaller],
         )  # fmt: skip
     features = DeviceFeatures(source, device, kind)
-    if normaliser.mode != "trace":
-        return Features(features)
-    normaliser.learn_traces(np.arange(features.m), features.mean_squares())
-    return Features(features, normaliser.scale.copy())
+    if normaliser.mode == "trace":
+        normaliser.learn_traces(np.arange(features.m), features.mean_squares())
+        features.scale = source.scale = normaliser.scale.copy()
+    return Features(features)
 
 
 def prediction_device(device: Any, X: Any) -> Any:

@@ -182,7 +182,7 @@ class WorkerFeatures(_OnWorkers, FeatureStorage):
         )
 
     def diag(self) -> Array:
-        return np.stack([self.lengths(np.repeat(one, self.ranks)) for one in np.eye(self.m)])
+        return np.stack([self.lengths(np.repeat(one * self.scale, self.ranks)) for one in np.eye(self.m)])
 
 
 def cluster_kernel_bank(
@@ -256,12 +256,12 @@ def cluster_feature_bank(
     starts, stored_bytes = zip(*workers.ask_all("shape"), strict=True)
     workers.cost.stored = sum(stored_bytes)
     features = WorkerFeatures(workers, bounds, starts[0], dtype == np.float64)
-    if normaliser.mode != "trace":
-        return Features(features)
-    means = workers.ask_all("read", False, "mean_squares")
-    sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
-    normaliser.learn_traces(np.arange(features.m), sums / features.n)
-    return Features(features, normaliser.scale.copy())
+    if normaliser.mode == "trace":
+        means = workers.ask_all("read", False, "mean_squares")
+        sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
+        normaliser.learn_traces(np.arange(features.m), sums / features.n)
+        features.scale = normaliser.scale.copy()
+    return Features(features)
 
 
 def _on_workers(
