@@ -443,7 +443,7 @@ def test_sparse_and_dense_features_are_one_bank():
         [s * dense[:, a:b] @ dense[:, a:b].T for a, b, s in zip(starts[:-1], starts[1:], scale, strict=True)]
     )
     for features in (dense, sp.csr_matrix(dense), dense.astype(np.float32).astype(float)):
-        bank = Features(FeatureMatrix(features, starts), scale)
+        bank = Features(FeatureMatrix(features, starts, scale))
         check_bank(bank, tensor, 1e-6 if features is not dense and not sp.issparse(features) else 1e-11)
         assert list(bank.ranks) == [4, 0, 1, 4]
     single = Features(FeatureMatrix(dense, range(10)))  # rank one each: a shortcut of its own

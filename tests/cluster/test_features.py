@@ -128,8 +128,8 @@ def test_every_method_of_the_bank(client, columns):
     bank = cluster_feature_bank(client, kernels, rows, normaliser)
     np.testing.assert_array_equal(bank.storage.bounds, [0, 25, 61])  # between chunks
     features = np.hstack([k.features(X) for k in kernels])
-    here = Features(FeatureMatrix(features, bank.starts), 61 / np.array([np.trace(k(X)) for k in kernels]))
-    streamed = Features(FeatureStream(kernels, X, block_rows=13), here.scale)
+    here = Features(FeatureMatrix(features, bank.starts, 61 / np.array([np.trace(k(X)) for k in kernels])))
+    streamed = Features(FeatureStream(kernels, X, here.scale, block_rows=13))
     rng = np.random.default_rng(0)
     shape = () if columns is None else (columns,)
     a, w = rng.standard_normal((61, *shape)), rng.standard_normal((features.shape[1], *shape))

@@ -209,17 +209,15 @@ def test_features_on_a_device_say_what_they_need():
     [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None, "tol": 0.1}],
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
-    from kernelweave.banks import torch_bank as device_decision
+    from kernelweave.banks import torch_bank
 
     X, y = _iris()
     bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)
     clf = MKLClassifier(bank, device="cpu", **options).fit(X, y)
     ran = []
-    on_device = device_decision._AtDevice.decision
-    monkeypatch.setattr(
-        device_decision._AtDevice, "decision", lambda *given: ran.append(given) or on_device(*given)
-    )
-    monkeypatch.setattr(device_decision, "HOST_BLOCK", 900)  # several blocks
+    on_device = torch_bank.device_decision
+    monkeypatch.setattr(torch_bank, "device_decision", lambda *given: ran.append(given) or on_device(*given))
+    monkeypatch.setattr(torch_bank, "HOST_BLOCK", 900)  # several blocks
     new, _ = load_iris(return_X_y=True)
     values = clf.decision_function(new)
     assert bool(ran) == ("center" not in options)  # row means of new rows are the host's business

@@ -102,7 +102,7 @@ def test_sparse_rows_take_the_same_way(loss, fit_intercept):
     weight = rng.choice([0.0, 0.5, 2.0], size=80)
     found = []
     for features in (Z, sp.csr_matrix(Z)):
-        bank = Features(FeatureMatrix(features, starts), np.array([1.0, 1.0, 0.5, 2.0]))
+        bank = Features(FeatureMatrix(features, starts, np.array([1.0, 1.0, 0.5, 2.0])))
         problem = MKLProblem(bank, make_loss(loss), Lp(1.3), y, 2.0, weight, fit_intercept)
         found.append(solve(problem, SVRG(), Stop(tol=1e-8)))
     dense, sparse = found

@@ -19,13 +19,13 @@ from .lowrank import FeatureMatrix, Features, FeatureStorage
 from .memory import STORAGES, check_storage
 from .normalise import Normaliser
 from .power import Chain, Powers, find_chains, packed_offsets
-from .streaming import ArrayRows, ArrowRows, FeatureStream, ParquetRows, Rows, StreamedKernels, as_rows
+from .streaming import ArrayRows, ArrowRows, FeatureStream, ParquetRows, Rows, as_rows
 
 __all__ = [
     "STORAGES", "Array", "ArrayRows", "ArrowRows", "Bank", "BoundKernels", "Centre", "Chain",
     "CompletedKernels", "Completion", "Computed", "Decision", "FeatureMatrix", "FeatureStorage", "FeatureStream",
     "Features", "Gram", "Index", "KernelFunction", "Normaliser", "ParquetRows", "Powers",
-    "PrecomputedKernels", "PredictingKernels", "Rows", "SideBySide", "Storage", "StreamedKernels",
+    "PrecomputedKernels", "PredictingKernels", "Rows", "SideBySide", "Storage",
     "Term", "as_rows", "as_stack", "build_bank", "check_kernels", "check_missing", "check_storage",
     "check_training_stack", "completed_bank", "completed_matrices", "find_chains", "learn_blockwise",
     "packed_offsets", "precomputed_bank", "support",

@@ -1,4 +1,4 @@
-"""Kernels with their training samples and normalisation, and the learnt function: what predicts new samples."""
+"""The learnt function, and where the kernel values of new samples come from: what predicts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import support
 from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, row_slices
+from .lowrank import Features
 from .normalise import NOTHING, Normaliser
 from .power import base_groups
+from .streaming import BLOCK_BYTES, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +41,7 @@ class MissingViewSummary(NamedTuple):
 
 
 class PredictingKernels(ABC):
-    """Kernels bound to training samples, wherever those are: in memory, in a file, on a cluster, with the user.
+    """Kernels bound to training samples, wherever those are: the source that a ``KernelFunction`` predicts from.
 
     Attributes
     ----------
@@ -64,8 +66,10 @@ class PredictingKernels(ABC):
         """Return the kernel at position j by itself."""
 
     @abstractmethod
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
-        """``sum_j weights_j K_j(new, samples) coef``."""
+    def decision(
+        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
+    ) -> Array:
+        """``sum_j weights_j K_j(new, samples) coef``, on a device of torch where one is named and can do it."""
 
     def missing_view_summary(self) -> MissingViewSummary:
         """Return what is known of training samples that lack some of the kernels; by default none can."""
@@ -118,12 +122,7 @@ class KernelFunction:
         """Values at new samples, ``(n_new,)`` or ``(n_new, k)``; on a device where one is named and can do it."""
         total: Any = self.intercept
         for term in self.terms:
-            kernels: Any = term.kernels
-            if device is not None:
-                from .torch_bank import at_device
-
-                kernels = at_device(kernels, device)
-            total = kernels.decision(new, term.weights, term.coef, dtype) + total
+            total = term.kernels.decision(new, term.weights, term.coef, dtype, device) + total
         return np.asarray(total)
 
     def each(self) -> Iterator[Term]:
@@ -163,15 +162,27 @@ def _add_products(matrices: Iterable[tuple[int, Array]], weights: Array, coef: A
 
 @dataclass
 class BoundKernels(PredictingKernels):
-    """Kernels on training samples; after ``restrict`` on the support alone, or on all where they are centred."""
+    """Kernels on training samples; after ``restrict`` on the support alone, or on all where they are centred.
+
+    Of kernels that are known through explicit features of a ``bank``, ``restrict`` keeps the direction of the function
+    in feature space, ``Z' coef``, and no sample; kernel j begins at ``starts[j]`` of it.
+    """
 
     kernels: list[Kernel]
     samples: Any
     normaliser: Normaliser
+    bank: Features | None = None
+    direction: Array | None = None
+    starts: Index | None = None
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
         """Keep these kernels and the support of the coefficients; return the coefficients that go with it."""
         kept, normaliser = [self.kernels[j] for j in kernels], self.normaliser.restrict(kernels)
+        if self.bank is not None:  # one pass
+            blocks = [np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels]
+            columns = np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
+            starts = np.cumsum([0, *map(len, blocks)])
+            return BoundKernels(kept, None, normaliser, None, self.bank.image(coef)[columns], starts), coef
         if normaliser.center:  # the row means of new rows run over all training samples
             return BoundKernels(kept, self.samples, normaliser), coef
         used = support(coef)
@@ -180,8 +191,12 @@ class BoundKernels(PredictingKernels):
         return BoundKernels(kept, take(self.samples, used), normaliser), coef[used]
 
     def alone(self, j: int) -> BoundKernels:
-        """Return one of the kernels by itself, on the same samples."""
-        return BoundKernels([self.kernels[j]], self.samples, self.normaliser.restrict(np.array([j])))
+        """Return one of the kernels by itself, on the same samples, or with its part of the direction."""
+        one = BoundKernels([self.kernels[j]], self.samples, self.normaliser.restrict(np.array([j])))
+        if self.direction is not None and self.starts is not None:
+            one.direction = self.direction[self.starts[j] : self.starts[j + 1]]
+            one.starts = np.array([0, len(one.direction)])
+        return one
 
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
@@ -202,15 +217,24 @@ class BoundKernels(PredictingKernels):
             out[j] = raw * known.scale[j] if known.diagonal is None else np.where(raw > NOTHING, 1.0, 0.0)
         return out
 
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+    def decision(
+        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
+    ) -> Array:
         """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``.
 
         Blocks are shared among the threads that are allowed, and do not depend on them.  With ``dtype=float32`` kernels
         that are exponentials are computed in single precision, from distances in double precision; powers of inner
         products are not, as there is no time to gain and single precision overflows at 1e38.
         """
-        rows, known = n_samples(new), self.normaliser
-        out = np.zeros((rows, *coef.shape[1:]))
+        if self.direction is not None:
+            return self._along(self.direction, new, weights)
+        known, samples = self.normaliser, self.samples
+        rows_of_numbers = isinstance(samples, np.ndarray) and samples.ndim == 2
+        if device is not None and rows_of_numbers and known.keeps_powers():
+            from .torch_bank import device_decision
+
+            return device_decision(self, device, new, weights, coef)
+        out = np.zeros((n_samples(new), *coef.shape[1:]))
         # no support: the function is its intercept, and there is nothing to compare with
         if not np.any(coef):
             return out
@@ -234,6 +258,21 @@ class BoundKernels(PredictingKernels):
         matrices = np.setdiff1d(np.arange(len(self.kernels)), explicit)
         if matrices.size:
             self._add_matrices(new, matrices, weights, coef, np.dtype(dtype), out)
+        return out
+
+    def _along(self, direction: Array, new: Any, weights: Array) -> Array:
+        """Values at new rows from their features, block by block."""
+        source = as_rows(new)
+        _, starts = stack_features(self.kernels, source[:1])
+        mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
+        # one set of weights serves all columns of the coefficients, or each column has its own
+        direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
+        out = np.empty((len(source), *direction.shape[1:]))
+        height = max(64, BLOCK_BYTES // (8 * max(1, int(starts[-1]))))
+        for top in range(0, len(source), height):
+            rows = slice(top, min(len(source), top + height))
+            Z, _ = stack_features(self.kernels, source[rows])
+            out[rows] = Z @ direction
         return out
 
     def _add_matrices(
@@ -346,7 +385,9 @@ class PrecomputedKernels(PredictingKernels):
         """As for ``BoundKernels``."""
         return self.restrict(np.array([j]), np.zeros(0))[0]
 
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+    def decision(
+        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
+    ) -> Array:
         """As for ``BoundKernels``, from raw entries ``(m, n_new, n)``; always in double precision."""
         out = np.zeros((new[0].shape[0], *coef.shape[1:]))
         used = support(coef)

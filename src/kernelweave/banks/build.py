@@ -408,7 +408,7 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         lengths = np.append(column_squares(features), 0.0)
         means = np.add.reduceat(lengths, starts[:-1]) * (np.diff(starts) > 0) / features.shape[0]
         normaliser.learn_traces(index, means)
-        return Features(FeatureMatrix(features, starts), normaliser.scale[index])
+        return Features(FeatureMatrix(features, starts, normaliser.scale[index]))
     if sp.issparse(features) and normaliser.center:
         features = features.toarray()  # centred columns have no zeros
     features = features.tocsc() if sp.issparse(features) else features
@@ -429,7 +429,7 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
             z = z.multiply(1.0 / lengths[:, None]) if sp.issparse(z) else z / lengths[:, None]
         blocks.append(z)
     features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
-    return Features(FeatureMatrix(features, starts), normaliser.scale[index])
+    return Features(FeatureMatrix(features, starts, normaliser.scale[index]))
 
 
 def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Features:
@@ -447,8 +447,9 @@ def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: 
         features[rows] = Z
     means = np.add.reduceat(sums, precise.starts[:-1]) * (precise.ranks > 0) / precise.n
     normaliser.learn_traces(index, means)
+    precise.scale = normaliser.scale[index].copy()
     stored = sp.vstack(parts, format="csr") if features is None else features
-    return Features(FeatureMatrix(stored, precise.starts, precise), normaliser.scale[index])
+    return Features(FeatureMatrix(stored, precise.starts, normaliser.scale[index], precise))
 
 
 def learn_blockwise(

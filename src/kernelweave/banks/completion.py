@@ -258,7 +258,9 @@ class CompletedKernels(PredictingKernels):
             blocks.append(coef[rows] + fill.weights.T @ coef[fill.rows])
         return np.concatenate(blocks)
 
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+    def decision(
+        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
+    ) -> Array:
         """Return ``sum_j weights_j K_j(new, .) coef`` of the completed kernels, ``(n_new,)`` or ``(n_new, k)``."""
         present = np.stack([part.present(new) for part in self.parts], axis=1)
         coef = self.spread(coef)

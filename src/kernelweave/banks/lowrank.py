@@ -53,7 +53,7 @@ def feature_bytes(Z: Any) -> int:
 
 
 class FeatureStorage(Storage):
-    """Explicit features Z with ``K_j = Z_j Z_j'``, in memory or not: a linear map, and what follows from it.
+    """Explicit features Z with ``K_j = scale_j Z_j Z_j'``, in memory or not: a linear map, and what follows from it.
 
     Parameters
     ----------
@@ -61,6 +61,8 @@ class FeatureStorage(Storage):
         Samples.
     starts : sequence of m + 1 ints
         The features of kernel j are ``starts[j]`` to ``starts[j + 1]``.
+    scale : array of shape (m,), optional
+        Factor of every kernel (trace normalisation).
     """
 
     #: features of all rows, where they are in memory
@@ -68,9 +70,10 @@ class FeatureStorage(Storage):
     #: solvers that need no more than sweeps over features that are not at hand all at once, for error messages
     solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
 
-    def __init__(self, n: int, starts: Sequence[int] | Index) -> None:
+    def __init__(self, n: int, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
         self.starts = np.asarray(starts, dtype=np.intp)
         super().__init__(n, self.starts.size - 1)
+        self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
         self.ranks = np.diff(self.starts)
 
     @abstractmethod
@@ -102,7 +105,7 @@ class FeatureStorage(Storage):
         return weighted_gram(self.features_of(rows), charge, columns)
 
     def block_features(self, j: int, end: int | None = None) -> Any:
-        """Features of kernel j in all rows; those of kernels up to ``end`` beside them."""
+        """Features of kernel j in all rows, without its factor; those of kernels up to ``end`` beside them."""
         raise ValueError(
             "this solver needs explicit features in memory, all rows of a kernel at a time: use 'proximal_newton', "
             "'lbfgs' or 'svrg' with features that are streamed, on a device or on a cluster"
@@ -136,7 +139,7 @@ class FeatureStorage(Storage):
             mine, theirs = left[:, block], right[:, block]
             if sp.issparse(mine):
                 mine, theirs = mine.toarray(), theirs.toarray()
-            out[at] = mine @ theirs.T
+            out[at] = self.scale[j] * (mine @ theirs.T)
         return out
 
     def image(self, a: Array) -> Array:
@@ -165,16 +168,16 @@ class FeatureStorage(Storage):
     def image_quad(self, image: Array, a: Array) -> Array:
         squares = image**2 if image.ndim == 1 else np.sum(image**2, axis=1)
         if self.m == self.ranks.sum() == np.count_nonzero(self.ranks):  # rank one throughout
-            return squares
-        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0)
+            return squares * self.scale
+        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
 
     def image_mix(self, image: Array, weights: Array) -> Array:
-        mixing = np.repeat(weights, self.ranks)
+        mixing = np.repeat(weights * self.scale, self.ranks)
         return self.forward(image * (mixing if image.ndim == 1 else mixing[:, None]))
 
 
 class Features(Gram):
-    """Kernels ``K_j = scale_j Z_j Z_j'`` known through explicit features: matrices, and the linear map behind them.
+    """Kernels known through explicit features: matrices, and the linear map behind them.
 
     Solvers on the primal work with ``forward``, ``adjoint``, ``lengths``, ``sweep``, ``shuffled`` and others of the
     storage's methods; nothing of the size n x R is held where features are not in memory.
@@ -182,18 +185,25 @@ class Features(Gram):
     Parameters
     ----------
     storage : FeatureStorage
-    scale : array of shape (m,), optional
-        Factor of every kernel (trace normalisation).
+    times : array of shape (m,), optional
+        A factor of every kernel, beside the storage's.
+    behind : Gram, optional
+        The bank whose reads these are as well.
+
+    Attributes
+    ----------
+    scale : array of shape (m,)
+        ``K_j = scale_j Z_j Z_j'``.
     """
 
     storage: FeatureStorage
-    times: Array
 
     def __init__(
-        self, storage: FeatureStorage, scale: Array | None = None, behind: Gram | None = None
+        self, storage: FeatureStorage, times: Array | None = None, behind: Gram | None = None
     ) -> None:
-        super().__init__(storage, times=np.ones(storage.m) if scale is None else scale, behind=behind)
-        self.starts, self.ranks, self.scale = storage.starts, storage.ranks, self.times
+        super().__init__(storage, times=times, behind=behind)
+        self.starts, self.ranks = storage.starts, storage.ranks
+        self.scale = storage.scale if self.times is None else storage.scale * self.times
         self.features = storage.features
         #: what a solver wants to find again in the next fit on these features, by kernel
         self.notes: dict[Any, Any] = {}
@@ -207,7 +217,8 @@ class Features(Gram):
         return self
 
     def rescaled(self, factors: Array) -> Features:
-        return Features(self.storage, self.times * factors, behind=self)
+        times = np.asarray(factors, dtype=float)
+        return Features(self.storage, times if self.times is None else self.times * times, behind=self)
 
     def _on(self, storage: Storage) -> Features:
         assert isinstance(storage, FeatureStorage)
@@ -223,14 +234,20 @@ class FeatureMatrix(FeatureStorage):
         The blocks side by side.
     starts : sequence of m + 1 ints
         Block j is ``features[:, starts[j]:starts[j + 1]]``.
+    scale : array of shape (m,), optional
+        Factor of every kernel (trace normalisation).
     precise : FeatureStorage, optional
         The same features in double precision, where they are stored in single precision.
     """
 
     def __init__(
-        self, features: Any, starts: Sequence[int] | Index, precise: FeatureStorage | None = None
+        self,
+        features: Any,
+        starts: Sequence[int] | Index,
+        scale: Array | None = None,
+        precise: FeatureStorage | None = None,
     ) -> None:
-        super().__init__(features.shape[0], starts)
+        super().__init__(features.shape[0], starts, scale)
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
         self.features, self._precise = features, precise
@@ -283,16 +300,16 @@ class FeatureMatrix(FeatureStorage):
             terms = np.zeros((z.size + 1, here.shape[0]))
             terms[:-1] = (here.multiply(z).toarray() if sp.issparse(here) else here * z).T
             sums = np.add.reduceat(terms, self.starts[:-1], axis=0)
-            return sums * (self.ranks > 0)[:, None]
+            return sums * ((self.ranks > 0) * self.scale)[:, None]
         out = np.empty((which.size, here.shape[0], *a.shape[1:]))
         here = here.tocsc() if sp.issparse(here) else here
         for at, j in enumerate(which):
             block = slice(self.starts[j], self.starts[j + 1])
-            out[at] = here[:, block] @ z[block]
+            out[at] = self.scale[j] * (here[:, block] @ z[block])
         return out
 
     def combine(self, weights: Array) -> Array:
-        mixing = np.repeat(weights, self.ranks)
+        mixing = np.repeat(weights * self.scale, self.ranks)
         used = np.flatnonzero(mixing)
         z = self.features[:, used]
         if sp.issparse(z):
@@ -306,10 +323,10 @@ class FeatureMatrix(FeatureStorage):
             for j in range(self.m):
                 mine = z[:, self.starts[j] : self.starts[j + 1]]
                 out[j] = np.einsum("ij,ij->i", mine, mine, dtype=float)
-            return out
+            return out * self.scale[:, None]
         # the sums of a block's columns, as a product with a matrix that says which column belongs to which block
         width = int(self.starts[-1])
         block_of = np.repeat(np.arange(self.m), self.ranks)
         belongs = sp.csr_matrix((np.ones(width), block_of, np.arange(width + 1)), shape=(width, self.m))
         squares = z.multiply(z).astype(float) @ belongs
-        return np.asarray(squares.toarray(), dtype=float).T
+        return np.asarray(squares.toarray(), dtype=float).T * self.scale[:, None]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import scipy.sparse as sp
 from .._numerics.matrices import check_sparse, without_duplicates
 from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
-from .bound import BoundKernels
 from .decide import Decision
 from .lowrank import (
     Features,
@@ -251,6 +249,8 @@ class FeatureStream(FeatureStorage):
     kernels : list of Kernel
         Settled, and with features.
     samples : Rows, array, numpy.memmap or sparse matrix
+    scale : array of shape (m,), optional
+        Factor of every kernel.
     dtype : float64 or float32
         Of the features; sums are in double precision.
     block_rows : int, optional
@@ -276,6 +276,7 @@ class FeatureStream(FeatureStorage):
         self,
         kernels: Sequence[Kernel],
         samples: Any,
+        scale: Array | None = None,
         *,
         dtype: Any = np.float64,
         block_rows: int | None = None,
@@ -284,7 +285,7 @@ class FeatureStream(FeatureStorage):
         self.kernels = list(kernels)
         self.source: Rows = as_rows(samples)
         _, starts = stack_features(self.kernels, self.source[:1])
-        super().__init__(len(self.source), starts)
+        super().__init__(len(self.source), starts, scale)
         self.dtype = np.dtype(dtype)
         self.threads = threads
         width = max(1, int(self.starts[-1]))
@@ -294,7 +295,7 @@ class FeatureStream(FeatureStorage):
     def exact(self) -> FeatureStream:
         if self.dtype == np.float64:
             return self
-        return FeatureStream(self.kernels, self.source, threads=self.threads)
+        return FeatureStream(self.kernels, self.source, self.scale, threads=self.threads)
 
     def _features(self, raw: Any) -> Any:
         Z, _ = stack_features(self.kernels, raw)
@@ -428,52 +429,7 @@ class FeatureStream(FeatureStorage):
             squares = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float) ** 2
             padded = np.hstack([squares, np.zeros((squares.shape[0], 1))])
             out[:, rows] = np.add.reduceat(padded, self.starts[:-1], axis=1).T
-        return out * (self.ranks > 0)[:, None]
-
-
-@dataclass
-class StreamedKernels(BoundKernels):
-    """Kernels whose function is kept as its direction in feature space: prediction needs no training sample.
-
-    ``direction`` is ``Z' coef`` and ``starts`` where each kernel begins in it, known after ``restrict``.
-    """
-
-    bank: Features | None = None
-    direction: Array | None = None
-    starts: Index | None = None
-
-    def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
-        """Keep these kernels and the direction of the coefficients in their features; one pass."""
-        assert self.bank is not None
-        blocks = [np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels]
-        columns = np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
-        kept, normaliser = [self.kernels[j] for j in kernels], self.normaliser.restrict(kernels)
-        starts = np.cumsum([0, *map(len, blocks)])
-        return StreamedKernels(kept, None, normaliser, None, self.bank.image(coef)[columns], starts), coef
-
-    def alone(self, j: int) -> BoundKernels:
-        """Return one of the kernels by itself, with its part of the direction."""
-        assert self.direction is not None
-        assert self.starts is not None
-        part = self.direction[self.starts[j] : self.starts[j + 1]]
-        normaliser = self.normaliser.restrict(np.array([j]))
-        return StreamedKernels([self.kernels[j]], None, normaliser, None, part, np.array([0, len(part)]))
-
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
-        """Values at new rows, block by block."""
-        assert self.direction is not None
-        source = as_rows(new)
-        _, starts = stack_features(self.kernels, source[:1])
-        mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
-        # one set of weights serves all columns of the coefficients, or each column has its own
-        direction = (self.direction.T * mixing).T if weights.ndim == 1 else self.direction * mixing.T
-        out = np.empty((len(source), *direction.shape[1:]))
-        height = max(64, BLOCK_BYTES // (8 * max(1, int(starts[-1]))))
-        for top in range(0, len(source), height):
-            rows = slice(top, min(len(source), top + height))
-            Z, _ = stack_features(self.kernels, source[rows])
-            out[rows] = Z @ direction
-        return out
+        return out * ((self.ranks > 0) * self.scale)[:, None]
 
 
 def streaming_bank(
@@ -492,7 +448,7 @@ def streaming_bank(
             "at once"
         )
     stream = FeatureStream(kernels, samples, dtype=dtype, threads=threads)
-    if normaliser.mode != "trace":
-        return Features(stream)
-    normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
-    return Features(stream, normaliser.scale.copy())
+    if normaliser.mode == "trace":
+        normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
+        stream.scale = normaliser.scale.copy()
+    return Features(stream)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +21,6 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Storage, support
-from .bound import BoundKernels
 from .decide import Decision
 from .devices import HOST_BLOCK, Factor, device_of, is_tensor, load_torch, wide_dtype
 from .gram import Gram
@@ -31,6 +29,9 @@ from .lowrank import Features, FeatureStorage
 from .normalise import Normaliser
 from .power import base_groups
 from .streaming import FeatureStream
+
+if TYPE_CHECKING:
+    from .bound import BoundKernels
 
 Base = Callable[[Index, Index], Any]
 
@@ -344,7 +345,7 @@ class DeviceFeatures(FeatureStorage):
     solvers = "solver='lbfgs' or solver='proximal_newton'"
 
     def __init__(self, source: FeatureStream, device: Any, dtype: Any = None) -> None:
-        super().__init__(source.n, source.starts)
+        super().__init__(source.n, source.starts, source.scale)
         self.source, self.device, self.wide, self.dtype = source, device, wide_dtype(device), dtype
         self._tensor = partial(to_device, dtype=self.wide, device=device)
         self._placed: list[tuple[Array, Any]] = []
@@ -370,7 +371,10 @@ class DeviceFeatures(FeatureStorage):
     def exact(self) -> FeatureStorage | None:
         if self.kept is None:
             return None
-        return self.source.exact() if self.made_here is None or self.wide.itemsize < 8 else self.made_here
+        if self.made_here is None or self.wide.itemsize < 8:
+            return self.source.exact()
+        self.made_here.scale = self.scale
+        return self.made_here
 
     def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features on the device)."""
@@ -486,7 +490,8 @@ def torch_feature_bank(
     features = DeviceFeatures(source, device, kind)
     if normaliser.mode == "trace":
         normaliser.learn_traces(np.arange(features.m), features.mean_squares())
-    bank = Features(features, normaliser.scale.copy())
+        features.scale = source.scale = normaliser.scale.copy()
+    bank = Features(features)
     bank.decision = decision
     return bank
 
@@ -504,42 +509,27 @@ def prediction_device(device: Any, X: Any) -> Any:
         return None
 
 
-def at_device(kernels: Any, device: Any) -> Any:
-    """Return the kernels such that they decide on a device; as they are where they need the host.
+def device_decision(bound: BoundKernels, device: Any, new: Array, weights: Array, coef: Array) -> Array:
+    """Decide in single precision on a device, a block of new rows at a time; as ``BoundKernels.decision``.
 
-    On a device they are evaluated on rows of numbers, with a factor of every kernel as their normalisation.
+    Kernels are evaluated on rows of numbers, with a factor of every kernel as their normalisation.
     """
-    rows = getattr(kernels.samples, "ndim", 0) == 2 and isinstance(kernels.samples, np.ndarray)
-    return _AtDevice(kernels, device) if rows and kernels.normaliser.keeps_powers() else kernels
-
-
-@dataclass(frozen=True)
-class _AtDevice:
-    """Bound kernels that decide in single precision on a device, a block of new rows at a time."""
-
-    kernels: BoundKernels
-    device: Any
-
-    def decision(self, new: Array, weights: Array, coef: Array, dtype: Any = np.float32) -> Array:
-        """As for ``BoundKernels``."""
-        torch = load_torch()
-        samples = np.asarray(self.kernels.samples, dtype=float)
-        known = samples.shape[0]
-        table = coef[:, None] if coef.ndim == 1 else coef
-        out = np.zeros((new.shape[0], table.shape[1]))
-        if not np.any(coef):
-            return out[:, 0] if coef.ndim == 1 else out
-        factors = torch.as_tensor(table, dtype=torch.float32, device=self.device)
-        height = max(1, (GPU_BLOCK if self.device.type == "cuda" else HOST_BLOCK) // known)
-        for top in range(0, new.shape[0], height):
-            # kernels on a device know one set of samples
-            both = np.concatenate([samples, new[top : top + height]])
-            source = DeviceKernels(
-                self.kernels.kernels, both, both.shape[0], self.kernels.normaliser, self.device, torch.float32
-            )
-            rows, cols = np.arange(known, both.shape[0]), np.arange(known)
-            for j, entries in source.visit(rows, cols, np.arange(len(self.kernels.kernels))):
-                # one set of weights serves all columns of the coefficients, or each column has its own
-                weighted = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=self.device)
-                out[top : top + height] += to_numpy(entries @ weighted)
+    torch = load_torch()
+    samples = np.asarray(bound.samples, dtype=float)
+    known = samples.shape[0]
+    table = coef[:, None] if coef.ndim == 1 else coef
+    out = np.zeros((new.shape[0], table.shape[1]))
+    if not np.any(coef):
         return out[:, 0] if coef.ndim == 1 else out
+    factors = torch.as_tensor(table, dtype=torch.float32, device=device)
+    height = max(1, (GPU_BLOCK if device.type == "cuda" else HOST_BLOCK) // known)
+    for top in range(0, new.shape[0], height):
+        # kernels on a device know one set of samples
+        both = np.concatenate([samples, new[top : top + height]])
+        source = DeviceKernels(bound.kernels, both, both.shape[0], bound.normaliser, device, torch.float32)
+        rows, cols = np.arange(known, both.shape[0]), np.arange(known)
+        for j, entries in source.visit(rows, cols, np.arange(len(bound.kernels))):
+            # one set of weights serves all columns of the coefficients, or each column has its own
+            weighted = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=device)
+            out[top : top + height] += to_numpy(entries @ weighted)
+    return out[:, 0] if coef.ndim == 1 else out

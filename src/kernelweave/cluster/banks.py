@@ -184,7 +184,7 @@ class WorkerFeatures(_OnWorkers, FeatureStorage):
         )
 
     def diag(self) -> Array:
-        return np.stack([self.lengths(np.repeat(one, self.ranks)) for one in np.eye(self.m)])
+        return np.stack([self.lengths(np.repeat(one * self.scale, self.ranks)) for one in np.eye(self.m)])
 
 
 def cluster_kernel_bank(
@@ -255,7 +255,8 @@ def cluster_feature_bank(
         means = workers.ask_all("read", False, "mean_squares")
         sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
         normaliser.learn_traces(np.arange(features.m), sums / features.n)
-    bank = Features(features, normaliser.scale.copy())
+        features.scale = normaliser.scale.copy()
+    bank = Features(features)
     bank.decision = decision
     return bank
 

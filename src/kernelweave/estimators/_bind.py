@@ -17,7 +17,6 @@ from ..banks import (
     Features,
     PrecomputedKernels,
     PredictingKernels,
-    StreamedKernels,
     build_bank,
     check_kernels,
     check_storage,
@@ -98,7 +97,7 @@ def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]
         resolved, training.samples, decision=_decided(training, plan, resolved), **options
     )
     if isinstance(bank, Features) and bank.streams:
-        return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
+        return bank, BoundKernels(resolved, training.samples, normaliser, bank)
     return bank, BoundKernels(resolved, training.samples, normaliser)
 
 
@@ -122,7 +121,7 @@ def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKer
     if training.kind == "rows":
         kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
         rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
-        return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
+        return rows, BoundKernels(kernels, training.samples, normaliser, rows)
     check_storage(plan.storage, "cluster")
     kernels = resolve_kernels(training.kernels, training.samples)
     check_kernels(kernels, training.samples)
@@ -169,7 +168,7 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         features = torch_feature_bank(
             kernels, training.samples, normaliser, training.device, decision, plan.threads
         )
-        return features, StreamedKernels(kernels, training.samples, normaliser, features)
+        return features, BoundKernels(kernels, training.samples, normaliser, features)
     check_kernels(kernels, training.samples)
     learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
     source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)

@@ -26,7 +26,6 @@ KEPT = _listed(
         "banks.completion": "CompletedKernels Completion",
         "banks.decide": "Decision",
         "banks.normalise": "Normaliser",
-        "banks.streaming": "StreamedKernels",
         "banks.views": "MatrixPart MeanScale SampledPart",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
@@ -41,6 +40,8 @@ KEPT = _listed(
         "views.layout": "KnownViews MissingRates ViewLayout",
     },
 )
+#: classes of earlier versions that are others today, which take their attributes
+RENAMED = {"StreamedKernels": "BoundKernels"}
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = _listed(
     "sklearn",
@@ -142,8 +143,9 @@ def update_names(description: Any) -> bool:
         if isinstance(node, dict):
             module, kind = node.get("__module__"), node.get("__class__")
             if isinstance(module, str) and isinstance(kind, str) and module.startswith("kernelweave."):
-                node["__module__"] = today.get(kind, module)
-                changed |= node["__module__"] != module
+                node["__class__"] = RENAMED.get(kind, kind)
+                node["__module__"] = today.get(node["__class__"], module)
+                changed |= node["__module__"] != module or node["__class__"] != kind
             remaining += node.values()
         elif isinstance(node, list):
             remaining += node

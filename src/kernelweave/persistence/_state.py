@@ -247,6 +247,11 @@ def _check_kernels(part: Any) -> None:
             raise ValueError("kernels of the model are no list of kernels")
         if not isinstance(part.normaliser, Normaliser) or len(part.kernels) != part.normaliser.scale.size:
             raise ValueError("the normalisation is not that of the kernels")
+        if part.bank is not None:
+            raise ValueError("kernels of the model hold a bank")
+        if part.direction is not None:
+            _numbers("direction of the function", part.direction, (None,), (None, None))
+            _numbers("starts of the kernels", part.starts, (len(part.kernels) + 1,))
     elif isinstance(part, PrecomputedKernels):
         if type(part.n) is not int or type(part.m) is not int or min(part.n, part.m) < 0:
             raise ValueError(f"a model on {part.m!r} matrices of {part.n!r} samples")
