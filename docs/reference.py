@@ -14,8 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import kernelweave
+from kernelweave.banks.decide import RULES
 
-__all__ = ["PAGES", "Page", "listing", "names", "registered", "write"]
+__all__ = ["PAGES", "Page", "listing", "names", "registered", "rules", "with_rules", "write"]
+
+#: comments around the table of the rules in ``choosing.md``
+FIRST = "<!-- rules: python docs/reference.py writes this table from banks/decide.py -->\n"
+LAST = "<!-- end of the rules -->"
 
 
 @dataclass(frozen=True)
@@ -157,6 +162,24 @@ def registered(page: Page) -> list[tuple[str, Any]]:
     return [(name, registry[name]) for name in registry]
 
 
+def rules() -> str:
+    """Return the table of the rules that decide how kernels are kept and which solver runs."""
+    lines = ["| rule | holds where | decides |", "| --- | --- | --- |"]
+    for rule in RULES:
+        what = f"`{rule.solver}`" if rule.solver else rule.words
+        if rule.storage:
+            what = f"{rule.words} (`{rule.storage}`)"
+        lines.append(f"| {rule.name} | {rule.when} | {what or 'the solver asked for'} |")
+    return "\n".join(lines)
+
+
+def with_rules(text: str) -> str:
+    """Return a page with the table of the rules as it is now, between two comments."""
+    before, first, rest = text.partition(FIRST)
+    _, last, after = rest.partition(LAST)
+    return f"{before}{first}\n{rules()}\n\n{last}{after}"
+
+
 def write(docs: Path) -> None:
     """Write all pages into ``docs/api``, those alone whose content is new; remove those of names that are gone."""
     folder = docs / "api"
@@ -215,3 +238,8 @@ def _title(text: str) -> str:
 def _write(path: Path, text: str) -> None:
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    page = Path(__file__).parent / "choosing.md"
+    _write(page, with_rules(page.read_text(encoding="utf-8")))

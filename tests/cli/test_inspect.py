@@ -103,8 +103,10 @@ def test_what_the_scores_leave_open_comes_before_the_weights(tmp_path):
 
 def test_a_model_that_was_saved_from_python(tmp_path):
     X, y = load_iris(return_X_y=True)
-    save(MKLRegressorCV(kw.linear() + kw.gaussian(1.0), Cs=[1.0, 10.0]).fit(X, y), tmp_path / "m.skops")
+    fitted = MKLRegressorCV(kw.linear() + kw.gaussian(1.0), Cs=[1.0, 10.0]).fit(X, y)
+    save(fitted, tmp_path / "m.skops")
     lines = call("inspect", tmp_path / "m.skops").stdout.splitlines()
+    assert fitted.decision_.reason in lines
     place = lines.index("MKLRegressorCV (a number)")
     assert lines[place + 1].startswith("norm ")
     assert "auto" not in lines[place + 1].partition(",")[0]  # the one that was chosen

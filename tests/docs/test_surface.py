@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from sklearn.base import BaseEstimator
 
 import kernelweave
+from kernelweave.banks.decide import RULES
 from kernelweave.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -168,3 +169,14 @@ def test_every_example_is_in_the_order_of_the_gallery():
 
 if __name__ == "__main__":
     NAMES.write_text("\n".join(public_names()) + "\n")
+
+
+def test_the_table_of_the_rules_is_that_of_the_code(monkeypatch):
+    """``python docs/reference.py`` writes it."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import reference
+
+    page = (ROOT / "docs" / "choosing.md").read_text()
+    assert reference.with_rules(page) == page
+    for rule in RULES:
+        assert f"| {rule.name} | {rule.when} |" in page

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import html
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from kernelweave import MKLClassifier, MKLRegressor, solvers
+from kernelweave import (
+    AlignmentClassifier,
+    BestKernelClassifier,
+    LPBetaClassifier,
+    MeanKernelClassifier,
+    MeanKernelRidgeClassifier,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    NoisyLabelMKLClassifier,
+    persistence,
+    solvers,
+)
 from kernelweave import kernels as kw
+from kernelweave.banks import Decision
 
 from . import by_hand
 from .data import bank
@@ -151,3 +169,55 @@ def test_planted_feature_is_found():
     on_four = ["feature 4" in name for name in clf.kernel_names_]
     assert clf.weights_[on_four].sum() > 0.6
     assert np.flatnonzero(clf.weights_).size < 12
+
+
+def test_a_fit_says_what_was_decided_and_why(fitted):
+    model, X, y, _ = fitted
+    decision = model.decision_
+    assert isinstance(decision, Decision)
+    assert (decision.solver, decision.place) == (model.solver_, "host")
+    assert (decision.representation, decision.storage) == ("mixed", "family")
+    assert decision.bytes >= model.bank_bytes_
+    assert decision.reason == str(decision)
+    assert decision.reason.startswith(f"{model.solver_} on explicit features and packed matrices: n = 60, ")
+    assert html.escape(decision.reason) in model._repr_html_()
+    named = clone(model).set_params(solver="newton", storage="lazy").fit(X, y)
+    assert named.decision_.rules == ("computed entries", "as asked")
+    assert named.decision_.reason.endswith("it is asked for")
+
+
+def test_the_reason_goes_to_stderr_with_verbose(capfd):
+    X, y = by_hand.moons(60)
+    model = MKLClassifier(bank(), verbose=2).fit(X, y)
+    out, err = capfd.readouterr()
+    assert err == f"{model.decision_}\n"
+    assert str(model.decision_) not in out
+
+
+X2, Y2 = by_hand.moons(60)
+
+
+@pytest.mark.parametrize(
+    ("model", "solver", "rule"),
+    [
+        (MKLClassifierCV(bank(), Cs=[1.0], cv=2), "newton", "second order"),
+        (MKLRegressorCV(bank(), Cs=[1.0], cv=2, norm="l1"), "newton", "second order"),
+        (MKLRegressorCV(bank(), criterion="loo"), "loo", "as asked"),
+        (MeanKernelClassifier(bank()), "fixed_weights", "given weights"),
+        (BestKernelClassifier(bank(), cv=2), "fixed_weights", "given weights"),
+        (AlignmentClassifier(bank()), "fixed_weights", "given weights"),
+        (MeanKernelRidgeClassifier(bank()), "fixed_weights", "given weights"),
+        (NoisyLabelMKLClassifier(bank()), "fixed_weights", "given weights"),
+        (LPBetaClassifier(bank(), n_folds=2), "linear programming", "as asked"),
+        (MKLClassifier(kw.random_fourier(1.0), storage="stream", loss="logistic", norm=2), "svrg", "steps on single rows"),
+    ],
+    ids=lambda one: type(one).__name__ if hasattr(one, "fit") else str(one),
+)  # fmt: skip
+def test_every_estimator_with_a_bank_keeps_the_decision(model, solver, rule, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = clone(model).fit(X2, Y2)
+    assert (model.decision_.solver, model.decision_.rules[1]) == (solver, rule)
+    assert getattr(model, "solver_", solver) == solver
+    persistence.save(model, tmp_path / "model.kw")
+    assert persistence.load(tmp_path / "model.kw").decision_ == model.decision_

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from html import escape
 from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import pairwise
@@ -94,6 +95,10 @@ def page(html):
 
 
 # ---- what it says -------------------------------------------------------------------------------------------
+
+
+def test_the_report_says_what_was_decided_and_why(model, html):
+    assert f"Decided: {escape(model[-1].decision_.reason)}." in html
 
 
 def refitted(model, samples, target, **options):

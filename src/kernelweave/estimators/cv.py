@@ -188,6 +188,8 @@ class MKLClassifierCV(MKLClassifier):
     Attributes
     ----------
     C_, norm_ : the chosen ones
+    decision_ : Decision
+        As for ``MKLClassifier``, of the fit with the chosen pair; folds are decided by the same rules.
     cv_results_ : DataFrame
         norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit, and its seconds as
         ``cross_validate`` names them: fit_time (without the kernels, which all fits share) and score_time.

@@ -135,7 +135,7 @@ class LPBetaClassifier(MKLClassifier):
         Coefficients of the SVMs, before they are multiplied by beta; zero where the weight is.
     intercept_ : float or array of shape (k,)
         beta-weighted intercept.
-    kernel_names_, n_passes_, classes_, n_features_in_ : as for ``MKLClassifier``
+    kernel_names_, n_passes_, decision_, classes_, n_features_in_ : as for ``MKLClassifier``
 
     Examples
     --------

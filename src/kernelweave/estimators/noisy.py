@@ -122,6 +122,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         How much each sample counts; for ``trimmed`` and ``ramp`` which samples the last fit stands on.
     objectives_ : list of float
         For ``trimmed`` and ``ramp``: the objective after every round; it never rises.
+    decision_ : Decision
+        As for ``MKLClassifier``.
     certificate_ : Certificate
         Of the convex problem that was solved last; for ``trimmed`` and ``ramp`` that is the inner one.
 

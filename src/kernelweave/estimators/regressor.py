@@ -83,7 +83,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
 
     Attributes
     ----------
-    weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_ :
+    weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_,
+    decision_ :
         As for ``MKLClassifier``; for t targets ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and ``weights_``
         ``(m,)`` where shared, ``(t, m)`` where each target has its own.
 
@@ -297,6 +298,8 @@ class MKLRegressorCV(MKLRegressor):
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
         expected information; none for kernels without weight.
+    decision_ : Decision
+        As for ``MKLClassifier``; of weights by a criterion, how the kernels were kept for it.
     certificate_ :
         Of the convex problems, or of the ridge regressions with the chosen weights.
     cv_results_, norm_, ties_, tied_weights_, refit_time_ :
