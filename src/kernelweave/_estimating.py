@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
@@ -124,6 +125,18 @@ class TimeShares:
         return interrupted() or (limit is not None and time_spent() >= self.share * limit)
 
 
+def one_column(y: np.ndarray) -> np.ndarray:
+    """Return labels or targets as one column, with scikit-learn's warning where they are a table of one."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        warn_at_caller(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples, ), "
+            "for example using ravel().",
+            DataConversionWarning,
+        )
+    column: np.ndarray = column_or_1d(y)
+    return column
+
+
 def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Check class labels; return the classes in order, and the index of every sample's class among them.
 
@@ -132,7 +145,7 @@ def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    labels = one_column(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
     check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes
@@ -206,7 +219,7 @@ def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
     if not (several and missing):
         assert_all_finite(targets, input_name="y")
     if not several:
-        return column_or_1d(targets, warn=True)
+        return one_column(targets)
     unknown = np.flatnonzero(np.all(np.isnan(targets), axis=0))
     if unknown.size:
         raise ValueError(

@@ -52,12 +52,14 @@ class CertificateError(ValueError):
     """A lower bound above the objective, beyond rounding: a loss or a norm whose parts do not belong together."""
 
 
+#: modules that stand between the library and the line that called it
+BETWEEN = ("kernelweave.", "sklearn.", "joblib.", "numba.", "contextlib")
+
+
 def warn_at_caller(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the first line above that is neither of this library nor of scikit-learn or joblib."""
+    """Issue a warning at the first line above that is neither of this library nor of what calls it (``BETWEEN``)."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        ("kernelweave.", "sklearn.", "joblib.")
-    ):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(BETWEEN):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from .stopping import uninterrupted
 
 with uninterrupted():  # half of numba cannot be imported again
@@ -137,11 +136,10 @@ def _in_one_piece(dispatcher: Any) -> Any:
             folder = kept.cache_path
             if folder not in _damaged:  # further files of a folder say nothing new
                 _damaged.add(folder)
-                warnings.warn(
+                warn_at_caller(
                     f"compiled code that is kept in {folder} cannot be read ({str(error) or type(error).__name__}): it "
                     "is compiled again, which takes a while. If this warning comes back, delete that folder",
                     KernelWeaveWarning,
-                    stacklevel=2,
                 )
             with suppress(OSError):
                 kept.flush()  # else the damaged index would be read again when the result is kept

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import check_array
 
 from .._components import store_parameters
 from .._estimating import (
     check_two_classes,
     constant_prediction,
     encode_classes,
+    one_column,
     one_fit,
     restore_on_error,
     weigh_classes,
@@ -330,7 +331,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         True
         """
         X, y = self._joined(X, y)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        y = one_column(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
         fitted = FittedModel.of(self) if "_stream" in vars(self) else None
         if fitted is None:
             if classes is None:
