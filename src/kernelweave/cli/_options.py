@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from click import UsageError
 
 from .._components import nearest
@@ -230,8 +231,6 @@ def class_weights(text: str, y: Any = None) -> Any:
     >>> class_weights("balanced"), class_weights("sick=3,well=1")
     ('balanced', {'sick': 3.0, 'well': 1.0})
     """
-    import numpy as np
-
     if text == "balanced":
         return text
     weights = {}
@@ -295,7 +294,6 @@ def _check_scorer(name: str, task: str, y: Any) -> None:
     """Raise where a score cannot be computed on such targets at all, before any fit."""
     import warnings
 
-    import numpy as np
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 
@@ -311,8 +309,6 @@ def _check_scorer(name: str, task: str, y: Any) -> None:
 
 def _splitter(y: Any, classify: bool, folds: int, groups: Any) -> Any:
     """Return the folds of the search: whole groups where there are any, classes in equal shares."""
-    import numpy as np
-
     if groups is not None:
         from ..report.folds import group_folds, most_folds
 

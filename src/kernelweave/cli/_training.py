@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from click import UsageError
 
 from .._components import nearest
@@ -155,8 +157,6 @@ def groups_of(frame: Any, note: Note) -> Any:
 
 def _target(frame: Any, options: Options) -> tuple[Any, str]:
     """Return the targets and whether they are classes or numbers; name what is wrong with them."""
-    import pandas as pd
-
     require_column(frame, options.target, options.data, " for --target")
     y, task, what = frame[options.target], options.task, f"the target {options.target!r}"
     if missing := int(y.isna().sum()):
@@ -247,8 +247,6 @@ def _columns(
 
 def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[str]]:
     """Return kernel matrices of the training samples as one array, and their names."""
-    import numpy as np
-
     from ..banks import check_training_stack
 
     matrices = read_matrices(paths)
@@ -273,7 +271,6 @@ def write_report(
     The matrices of a model on kernel matrices go into a holder, from which folds can be cut.  Of an ``untrusted``
     model, what its file says about files, processes and memory is left out.
     """
-    import numpy as np
     from sklearn.base import clone
 
     from .. import kernels as kw

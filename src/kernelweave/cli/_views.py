@@ -10,6 +10,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from click import UsageError
 
 from .._components import nearest
@@ -170,8 +172,6 @@ def join_files(
     where ``missing`` says that they will be completed; ``read`` is how files are read.  ``notes``, given where a model
     is fitted, gets how many rows were found; a model that is fitted needs some of every file.
     """
-    import pandas as pd
-
     if not any(view.file for view in views):
         return frame
     if identity is None:
@@ -269,8 +269,6 @@ def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[s
     Numbers (and truth values): missing ones become the median.  Texts and categories: one column of zeros and ones for
     each, a missing one being a category of its own.  Texts that are numbers but for a few are remarked.
     """
-    import pandas as pd
-
     kinds = {}
     for column in columns:
         values, what, leave = frame[column], f"column {column!r}", f"leave it out with --drop {column!r}"
@@ -308,9 +306,6 @@ def date_in(values: Any) -> str | None:
     ('2024-01-31', None)
     """
     import datetime
-
-    import numpy as np
-    import pandas as pd
 
     if pd.api.types.is_numeric_dtype(values):
         return None
@@ -355,9 +350,6 @@ def check_columns(
     fitting: bool = True,
 ) -> Any:
     """Return the columns of a table that a model wants, in a form that its transformer takes; name what is wrong."""
-    import numpy as np
-    import pandas as pd
-
     _refuse_missing_columns(frame, kinds, views or {})
     table = {}
     for column, kind in kinds.items():
@@ -385,8 +377,6 @@ def check_columns(
 
 def refuse_beyond(what: str, numbers: Any, leave: str) -> None:
     """Name the first number that is infinite, or so large that its square is; say what else to leave."""
-    import numpy as np
-
     wrong = np.abs(numbers) > TOO_LARGE
     if not wrong.any():
         return
@@ -465,8 +455,6 @@ def blank_absent(frame: Any, table: Any, views: dict[str, list[str]], how: str, 
 
     Such rows get no median and no category: the remarks say instead that the view is completed, and how.
     """
-    import numpy as np
-
     table = table.copy()
     absent = {column: np.zeros(len(frame), dtype=bool) for column in table}
     for name, columns in views.items():

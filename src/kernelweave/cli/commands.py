@@ -12,8 +12,9 @@ from typing import Any
 import click
 from click import UsageError
 
-from ._note import Note, checked_note, open_model
-from ._terminal import check_outputs, has_written, input_files, say, say_json
+from ._note import Note, checked_note, describe, in_words, noted, open_model
+from ._tables import STANDARD, WRITABLE, Remarks, plain_errors, write_table
+from ._terminal import check_outputs, has_written, input_files, listing, say, say_json
 from .fit import FILE, JSON, TABLE_OPTIONS, ListOptions, format_of, with_options
 
 # fmt: off
@@ -35,12 +36,8 @@ def inspect(model: Path, as_json: bool) -> None:
     kernelweave inspect model.skops
     kernelweave inspect model.skops --json
     """
-    from ._tables import plain_errors
-
     with plain_errors():
         from ..persistence import about
-        from ._note import describe, in_words, noted
-        from ._tables import Remarks
 
         label = about(model)
         facts = noted(label)
@@ -99,8 +96,6 @@ def predict(
     with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).  Names and
     classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
-    from ._tables import STANDARD, WRITABLE, plain_errors, write_table
-
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if output != STANDARD and output.suffix.lower() not in WRITABLE:
         raise UsageError(f"cannot write {output}: the suffix is none of {', '.join(WRITABLE)}")
@@ -185,8 +180,6 @@ def report(
 
     The model is refitted on folds of DATA, for its accuracy beside simpler methods and the stability of its weights.
     """
-    from ._tables import plain_errors
-
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if str(data) == "-":
         raise UsageError("the table is read twice here: give a file, not the standard input")
@@ -234,7 +227,6 @@ def methods(as_json: bool) -> None:
     from ..norms import registry as norms
     from ..solvers import REQUIREMENTS
     from ..solvers import registry as solvers
-    from ._terminal import listing, say_json
 
     needs = {name: [str(REQUIREMENTS[need]) for need in solvers[name].needs] for name in solvers}
     tasks = {name: sorted(losses[name].tasks) for name in losses}
@@ -327,8 +319,6 @@ def reproduce(
         raise UsageError("--jobs takes a number of processes, or -1 for one per core, got 0")
     parts = [known[name] for name in wanted]
 
-    from ._tables import plain_errors
-
     flags = (f" --only {only}" if only else "") + (" --quick" if quick else "")
     command = f"kernelweave reproduce {study}{flags}" + (f" --repeats {repeats}" if repeats else "")
     began = time.perf_counter()
@@ -393,7 +383,6 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     check_outputs({"--output": target}, force=force or output is None)
 
     from ._demo import SUFFIXES, run
-    from ._tables import plain_errors
 
     if target.suffix.lower() not in SUFFIXES:
         raise UsageError(f"cannot draw a {target.suffix or 'file without suffix'}: use {', '.join(SUFFIXES)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from functools import reduce
@@ -11,6 +12,10 @@ from typing import Any
 import click
 from click import UsageError
 from click.core import ParameterSource
+
+from ._note import FACTS, describe, in_words
+from ._tables import Format, plain_errors
+from ._terminal import check_outputs, has_written, input_files, say, say_json
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -58,10 +63,8 @@ def format_of(
     comment: str | None,
     na: tuple[str, ...] = (),
     strip: bool = False,
-) -> Any:
+) -> Format:
     """Return what is said of how text tables are written."""
-    from ._tables import Format
-
     separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator or "", separator)
     if separator is not None and (len(separator) != 1 or separator in '\n\r\0"'):
         raise UsageError(f"--separator takes one character, or 'tab' or 'space', got {separator!r}")
@@ -162,9 +165,6 @@ def fit(
     3 done, but the fit stopped before its tolerance (a line says so);
     130 interrupted: the best model found so far, if there is one, is written and says how good it is; no report is.
     """
-    from ._tables import plain_errors
-    from ._terminal import check_outputs, has_written, input_files
-
     if model is None and report_to is None and not as_json:
         raise UsageError("nothing to do: give --model, --report or --json")
     if model is not None and str(model) == "-":
@@ -177,7 +177,6 @@ def fit(
     from .. import __version__
     from .._numerics.stopping import one_interrupt
     from ..persistence import save
-    from ._note import FACTS, describe
     from ._options import Options, check_options
     from ._training import train, write_report
 
@@ -220,9 +219,6 @@ def fit(
 
 
 def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: bool) -> None:
-    from ._note import in_words
-    from ._terminal import say, say_json
-
     for finding in facts.get("findings", ()):  # before any figure
         say(f"finding: {finding}", err=True)
     if as_json:
@@ -240,8 +236,6 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: b
 
 def _command() -> str:
     """Return the command that was typed, so that it can be typed again."""
-    import shlex
-
     context = click.get_current_context()
     words = ["kernelweave", str(context.info_name)]
     for parameter in context.command.params:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..inspection import shapley_values
 from .colours import ACCENT, FAINT, INK, axes_to_draw_on, shorten, tidy
 
 
@@ -70,8 +71,6 @@ class ShapleyDisplay:
         ax, top
             As for ``plot``.
         """
-        from ..inspection import shapley_values
-
         found = shapley_values(estimator, X, background, views=views)
         values, base, label = found.of(sample, class_)
         title = f"sample {sample}" if label is None else f"sample {sample}: decision for {label}"

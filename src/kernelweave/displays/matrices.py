@@ -8,6 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._components import nearest
+from ..estimators.fitted import function_of, samples_for
+from ..inspection import final_estimator, indefiniteness
+from ..inspection.views import paired, transformed
 from .colours import ACCENT, INK, axes_to_draw_on, tidy
 
 
@@ -72,10 +75,6 @@ class KernelMatrixDisplay:
         ax, **kwargs
             As for ``plot``.
         """
-        from ..estimators.fitted import function_of, samples_for
-        from ..inspection import final_estimator
-        from ..inspection.views import paired, transformed
-
         last = final_estimator(estimator)
         check_is_fitted(last, "weights_")
         terms = {int(term.index[0]): term for term in function_of(last).each()}
@@ -186,8 +185,6 @@ class SpectrumDisplay:
     @classmethod
     def from_similarity(cls, similarity: Any, *, ax: Any = None, **kwargs: Any) -> SpectrumDisplay:
         """Draw the spectrum of one similarity matrix."""
-        from ..similarity import indefiniteness
-
         return cls(indefiniteness(similarity).eigenvalues).plot(ax=ax, **kwargs)
 
     @classmethod

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..inspection import group_table, kernel_families
+from ..inspection.views import kernel_groups
 from .colours import ACCENT, FAINT, INK, LINES, axes_to_draw_on, shorten, tidy
 
 
@@ -94,9 +96,6 @@ class WeightsDisplay:
         classes = getattr(estimator, "classes_", None) if estimator.weights_.ndim == 2 else None
         groups = None
         if group_by is not None:
-            from ..inspection import kernel_families
-            from ..inspection.views import kernel_groups
-
             if group_by not in ("view", "family"):
                 raise ValueError(f"group_by must be 'view', 'family' or None, got {group_by!r}")
             groups = list((kernel_groups if group_by == "view" else kernel_families)(estimator))
@@ -290,8 +289,6 @@ class GroupsDisplay:
         **kwargs
             For ``inspection.group_table``: ``n_refits``, ``n_permutations``, ...
         """
-        from ..inspection import group_table
-
         return cls(group_table(estimator, X, y, **kwargs)).plot(ax=ax, top=top)
 
     def shown(self, top: int = 20) -> Any:

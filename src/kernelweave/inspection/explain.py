@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
@@ -63,8 +64,6 @@ class Contributions(ViewsOfKernels):
         class_ : label, optional
             Whose decision value, where every class has one; by default that of the predicted class.
         """
-        import pandas as pd
-
         values = self.values[sample]
         two = values.ndim == 1 and self.classes is not None and len(self.classes) == 2
         label = np.where(values >= 0, self.classes[1], self.classes[0]) if two else None
@@ -156,8 +155,6 @@ def feature_weights(model: Any) -> Any:
     >>> feature_weights(clf).columns.tolist()
     ['kernel', 'view', 'feature', 'weight']
     """
-    import pandas as pd
-
     estimator = final_estimator(model)
     terms = list(function_of(estimator).each())
     if any(getattr(term.kernels.samples, "ndim", 0) != 2 for term in terms):
@@ -247,8 +244,6 @@ class ShapleyValues:
 
         The parameters are those of :meth:`Contributions.table`.
         """
-        import pandas as pd
-
         values, _, label = self.of(sample, class_)
         table = pd.DataFrame({"view": self.view_names, "value": values})
         if label is not None:

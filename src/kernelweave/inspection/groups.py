@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
@@ -67,8 +68,6 @@ def group_table(
     >>> table["group"].tolist(), table["top_members"][0].split(", ")[2]
     (['signal', 'noise'], 'feature 2')
     """
-    import pandas as pd
-
     estimator = final_estimator(model)
     check_is_fitted(estimator, "kernel_names_")
     for name, number in (("n_refits", n_refits), ("n_permutations", n_permutations), ("top", top)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
@@ -112,8 +113,6 @@ def view_importance(
     >>> answer.banks["left_out"].tolist()
     ['linear', 'gaussian(width=1)']
     """
-    import pandas as pd
-
     if not (len(factors) and all(np.isfinite(factor) and factor > 0 for factor in factors)):
         raise ValueError(f"factors must be finite numbers > 0, got {factors!r}")
     X, y = paired(model, X, y, cut=True)
@@ -244,8 +243,6 @@ def test_views(
 
     All views are shuffled by the same permutations, which every one of their tests may be.
     """
-    import pandas as pd
-
     n = sum(len(labels) for _, labels in parts)
     names = parts[0][0].view_names
     folds = []

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
@@ -91,15 +92,11 @@ class WeightStability(ViewsOfKernels):
         the part of it that holds the share ``level`` of them), ``selected`` is the share of refits that gave the kernel
         any weight.  Refits share most of their samples: the range is no confidence interval.
         """
-        import pandas as pd
-
         head = {"kernel": self.kernel_names, "view": self.views, "family": self.families}
         return pd.DataFrame(head | self._summary(self.reference, self.weights, self.weights > self.threshold))
 
     def by_view(self) -> Any:
         """Return a table with one row per view: its own weight, or its kernels' weights summed up."""
-        import pandas as pd
-
         names = self.view_names
         member = np.array([self.views == name for name in names], dtype=float)
         head = {"view": names, "kernels": member.sum(axis=1).astype(int)}

@@ -8,6 +8,7 @@ from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.pipeline import Pipeline
@@ -46,8 +47,6 @@ def view_subsets(
         ``views``, ``kernels`` (their number), ``score`` and ``sd`` over held-out folds, ``seconds`` of a fit; the best
         first.
     """
-    import pandas as pd
-
     of_kernel, names = views_of_kernels(model)
     if len(names) > MOST_VIEWS:
         raise ValueError(f"{len(names)} views have {2 ** len(names) - 1} subsets: at most {MOST_VIEWS} views")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from .._typing import Array
@@ -50,8 +51,6 @@ class VarianceSplit(ViewsOfKernels):
 
     def table(self) -> Any:
         """Return one row per kernel: its view, and the mean and quartiles of its parts over the targets."""
-        import pandas as pd
-
         parts = self.parts.reshape(len(self.parts), -1)
         table = pd.DataFrame({"kernel": self.kernel_names, "view": self.views, "mean": parts.mean(axis=1)})
         names = ["lower quartile", "median", "upper quartile"]

@@ -94,7 +94,7 @@ class OfDistance(NumericKernel):
 
 
 @dataclass(eq=False, repr=False)
-class Lowered(NumericKernel, passes_on=("family", "name", "accepts_sparse")):
+class Lowered(NumericKernel, passes_on="family name accepts_sparse"):
     """``exp(-exponent * base) - 1``: centred it is the kernel itself, but the one has not rounded the rest away."""
 
     kernel: OfDistance

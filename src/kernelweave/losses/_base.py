@@ -80,7 +80,7 @@ class Loss(Component):
     def has_saddle_form(self) -> bool:
         """Whether the dual is linear on its set: ``total = max over beta of beta'(linear - f)``, bilinear in both."""
         quadratic = self.quadratic_dual(np.ones(1))
-        return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0
+        return quadratic is not None and quadratic.kink == quadratic.ridge == 0.0
 
     def value(self, y: Array, f: Array) -> Array:
         """Loss of every entry."""
