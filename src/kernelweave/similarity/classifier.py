@@ -30,13 +30,14 @@ from ..solvers import Stop
 from .fits import (
     LEARNED,
     METHODS,
+    SimilarityFit,
     SimilarityTask,
     choose_method,
     fit_method,
     poor_rule,
     scaled_rho,
 )
-from .inputs import normalised, source_of
+from .inputs import Normalised, normalised, source_of
 from .losses import make_similarity_loss
 
 #: parameters that mean something for learned kernels alone, and their defaults
@@ -215,25 +216,10 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
             task = replace(task, rule=self.rule_)
         given = normalised(stack, names, bool(self.normalize))
         self.scales_, self.eigenvalues_ = given.factors, given.values
-        tasks = [task]
-        # kernels that are not learned are the same for every class
-        if several and self.multi_class == "ovr" and self.method_ in LEARNED:
-            each = zip(targets.T.copy(), self.classes_.tolist(), strict=True)
-            tasks = [replace(task, y=target, label=f"class {label!r}: ") for target, label in each]
-        if self.method_ in LEARNED and self.rho == "auto":
-            tasks = [replace(task, rho=scaled_rho(self.method_, given, task)) for task in tasks]
+        tasks = self._tasks(task, given)
         stops = TimeShares(stop, len(tasks))
         fits = [fit_method(self.method_, given, replace(task, stop=stops())) for task in tasks]
-        counted = weight > 0
-        by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in fits])
-        by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in fits]))
-        wrong = int(np.count_nonzero((_codes(by_kernel) != codes)[counted]))
-        wrong_by_rows = int(np.count_nonzero((by_rows != codes)[counted]))
-        sentences = [
-            poor_rule(self.method_, self.rule_, wrong, wrong_by_rows, int(np.count_nonzero(counted))),
-            constant_prediction(by_rows, codes, self.classes_, counted),
-        ]
-        findings = tuple(sentence for sentence in sentences if sentence is not None)
+        findings = self._findings(fits, given, codes, weight > 0)
         warn_of_findings(findings)
         single, learned = len(fits) == 1, self.method_ in LEARNED
         known = side_by_side(fits, ["all"] if single else list(self.classes_))
@@ -250,6 +236,32 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         if learned:
             self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
         return self
+
+    def _tasks(self, task: SimilarityTask, given: Normalised) -> list[SimilarityTask]:
+        """Return a task for every class that learns kernels of its own, at the rho that the similarities ask for."""
+        if self.method_ not in LEARNED:  # the kernels are the same for every class
+            return [task]
+        tasks = [task]
+        if task.y.ndim == 2 and self.multi_class == "ovr":
+            each = zip(task.y.T.copy(), self.classes_.tolist(), strict=True)
+            tasks = [replace(task, y=target, label=f"class {label!r}: ") for target, label in each]
+        if self.rho == "auto":
+            tasks = [replace(task, rho=scaled_rho(self.method_, given, task)) for task in tasks]
+        return tasks
+
+    def _findings(
+        self, fits: list[SimilarityFit], given: Normalised, codes: np.ndarray, counted: np.ndarray
+    ) -> tuple[str, ...]:
+        """Return what the predictions of the training rows that count say about the fit."""
+        by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in fits])
+        by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in fits]))
+        wrong = int(np.count_nonzero((_codes(by_kernel) != codes)[counted]))
+        wrong_by_rows = int(np.count_nonzero((by_rows != codes)[counted]))
+        sentences = [
+            poor_rule(self.method_, self.rule_, wrong, wrong_by_rows, int(np.count_nonzero(counted))),
+            constant_prediction(by_rows, codes, self.classes_, counted),
+        ]
+        return tuple(sentence for sentence in sentences if sentence is not None)
 
     def _check_parameters(self) -> None:
         known = ("auto", *METHODS)
