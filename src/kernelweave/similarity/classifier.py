@@ -22,7 +22,6 @@ from .._estimating import (
     finite_decision,
     one_fit,
     warn_of_findings,
-    weigh_classes,
     weigh_samples,
 )
 from .._fitted import ATTRIBUTES, FittedModel, set_optional, side_by_side
@@ -30,6 +29,7 @@ from ..solvers import Stop
 from .fits import (
     LEARNED,
     METHODS,
+    SimilarityFit,
     SimilarityTask,
     choose_method,
     fit_method,
@@ -185,8 +185,7 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         """
         self._check_parameters()
         self.classes_, codes = encode_classes(y)
-        weight = weigh_samples(sample_weight, codes.size)
-        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        weight = weigh_samples(sample_weight, codes.size, self.class_weight, self.classes_, codes)
         check_two_classes(self.classes_, codes, weight)
         source = source_of(self.similarity)
         stack, names = source.train(self, X)
@@ -235,6 +234,17 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         ]
         findings = tuple(sentence for sentence in sentences if sentence is not None)
         warn_of_findings(findings)
+        self._keep(fits, tasks, names, findings)
+        return self
+
+    def _keep(
+        self,
+        fits: list[SimilarityFit],
+        tasks: list[SimilarityTask],
+        names: list[str],
+        findings: tuple[str, ...],
+    ) -> None:
+        """Keep what was fitted, and what similarities alone have."""
         single, learned = len(fits) == 1, self.method_ in LEARNED
         known = side_by_side(fits, ["all"] if single else list(self.classes_))
         kernels = None
@@ -249,7 +259,6 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         self.kernel_ = fits[0].kernel if single else np.stack([fit.kernel for fit in fits])
         if learned:
             self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
-        return self
 
     def _check_parameters(self) -> None:
         known = ("auto", *METHODS)
