@@ -151,23 +151,21 @@ def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def weigh_samples(sample_weight: Any, n: int) -> np.ndarray:
-    """Return one factor of C per sample, finite and not negative; 1 where none is given."""
-    shell = np.empty((n, 0))
-    return _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
-
-
-def weigh_classes(
-    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
+def weigh_samples(
+    sample_weight: Any, n: int, class_weight: Any = None, classes: Any = None, codes: Any = None
 ) -> np.ndarray:
-    """Multiply the weight of every sample with the factor of its class.
+    """Return one factor of C per sample: its weight, finite and not negative (1 where none is given), by class.
 
     ``class_weight="balanced"`` gives all classes the same total weight, the weights of their samples included; a class
     without weight is not there.
 
-    >>> weigh_classes("balanced", np.array([0, 1]), np.array([0, 1, 1]), np.array([1.0, 1.0, 3.0]))
+    >>> weigh_samples([1.0, 1.0, 3.0], 3, "balanced", np.array([0, 1]), np.array([0, 1, 1]))
     array([2.5  , 0.625, 1.875])
     """
+    shell = np.empty((n, 0))
+    weight: np.ndarray = _check_sample_weight(
+        sample_weight, shell, dtype=np.float64, ensure_non_negative=True
+    )
     if class_weight is None:
         return weight
     if isinstance(class_weight, str) and class_weight == "balanced":

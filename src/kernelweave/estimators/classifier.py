@@ -19,7 +19,6 @@ from .._estimating import (
     one_column,
     one_fit,
     restore_on_error,
-    weigh_classes,
     weigh_samples,
 )
 from .._fitted import FittedModel, origin_of_weights
@@ -357,8 +356,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             raise ValueError(
                 "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"
             )
-        weight = weigh_samples(in_memory(sample_weight), codes.size)
-        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        weight = weigh_samples(in_memory(sample_weight), codes.size, self.class_weight, self.classes_, codes)
         tasks = class_tasks(codes, weight, self.classes_, self.multi_class == "ovr", plan)
         if len(tasks) > 1:
             raise ValueError("partial_fit learns all classes together: use multi_class='joint' or 'shared'")
@@ -420,8 +418,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         training = training_inputs(self, X, plan.bank, len(codes))
         if plan.bank.missing != "error":
             warn_of_classes(training.presence(), codes, self.classes_)
-        weight = weigh_samples(in_memory(sample_weight), codes.size)
-        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        weight = weigh_samples(in_memory(sample_weight), codes.size, self.class_weight, self.classes_, codes)
         check_two_classes(self.classes_, codes, weight)
         plan = plan.with_norm(norm_of_kernels(plan.norm, training))
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")

@@ -22,7 +22,6 @@ from .._estimating import (
     finite_decision,
     one_fit,
     warn_of_findings,
-    weigh_classes,
     weigh_samples,
 )
 from .._fitted import ATTRIBUTES, FittedModel, set_optional, side_by_side
@@ -186,8 +185,7 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         """
         self._check_parameters()
         self.classes_, codes = encode_classes(y)
-        weight = weigh_samples(sample_weight, codes.size)
-        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        weight = weigh_samples(sample_weight, codes.size, self.class_weight, self.classes_, codes)
         check_two_classes(self.classes_, codes, weight)
         source = source_of(self.similarity)
         stack, names = source.train(self, X)
@@ -221,6 +219,17 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         fits = [fit_method(self.method_, given, replace(task, stop=stops())) for task in tasks]
         findings = self._findings(fits, given, codes, weight > 0)
         warn_of_findings(findings)
+        self._keep(fits, tasks, names, findings)
+        return self
+
+    def _keep(
+        self,
+        fits: list[SimilarityFit],
+        tasks: list[SimilarityTask],
+        names: list[str],
+        findings: tuple[str, ...],
+    ) -> None:
+        """Keep what was fitted, and what similarities alone have."""
         single, learned = len(fits) == 1, self.method_ in LEARNED
         known = side_by_side(fits, ["all"] if single else list(self.classes_))
         kernels = None
@@ -235,7 +244,6 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         self.kernel_ = fits[0].kernel if single else np.stack([fit.kernel for fit in fits])
         if learned:
             self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
-        return self
 
     def _tasks(self, task: SimilarityTask, given: Normalised) -> list[SimilarityTask]:
         """Return a task for every class that learns kernels of its own, at the rho that the similarities ask for."""
