@@ -211,12 +211,10 @@ class Kernel(KernelSpec):
     #: parameters that the name shows
     _shown: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(
-        cls, registered_as: str | None = None, passes_on: tuple[str, ...] = (), **options: Any
-    ) -> None:
+    def __init_subclass__(cls, registered_as: str | None = None, passes_on: str = "", **options: Any) -> None:
         """Enter the registry; attributes and methods named in ``passes_on`` are those of ``self.kernel``."""
         super().__init_subclass__(registered_as=registered_as, **options)
-        for name in passes_on:
+        for name in passes_on.split():
             setattr(cls, name, property(attrgetter(f"kernel.{name}")))
         if registered_as is not None and "family" not in vars(cls):
             cls.family = registered_as
@@ -307,11 +305,7 @@ class Kernel(KernelSpec):
             out = np.multiply(base, -exponent, out=out)
             return np.exp(out, out=out)
         if exponent == 1.0:
-            if out is None:
-                return np.array(base)
-            if out is not base:
-                out[...] = base
-            return out
+            return base if out is base else np.positive(base, out=out)
         # small whole powers by products, many times quicker than pow
         if exponent == 2.0:
             return np.square(base, out=out)

@@ -159,7 +159,7 @@ def _feature_parts(kernels: Sequence[Kernel], A: Any) -> Iterator[tuple[Any, lis
         yield part, [columns.size for columns in found]
 
 
-class Explicit(Wrapper, passes_on=("_picks_columns",)):
+class Explicit(Wrapper, passes_on="_picks_columns"):
     """A kernel defined by its features: ``K = Z Z'``."""
 
     decay = False

@@ -221,18 +221,7 @@ def column_groups(
 
 class Wrapper(
     Kernel,
-    passes_on=(
-        "family",
-        "decay",
-        "accepts_sparse",
-        "sure",
-        "quick",
-        "takes_objects",
-        "takes_indices",
-        "always",
-        "exponent",
-        "looks_at",
-    ),
+    passes_on="family decay accepts_sparse sure quick takes_objects takes_indices always exponent looks_at",
 ):
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
@@ -244,20 +233,8 @@ class Wrapper(
 
 class Named(
     Wrapper,
-    passes_on=(
-        "columns",
-        "_picks_columns",
-        "is_settled",
-        "base_key",
-        "base",
-        "base_diag",
-        "points",
-        "features",
-        "portable_features",
-        "feature_columns",
-        "linear_columns",
-        "rank",
-    ),
+    passes_on="columns _picks_columns is_settled base_key base base_diag points features portable_features "
+    "feature_columns linear_columns rank",
 ):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
 
@@ -277,7 +254,7 @@ class Named(
 
 
 @dataclass(eq=False, repr=False)
-class OnColumns(Wrapper, passes_on=("is_settled",)):
+class OnColumns(Wrapper, passes_on="is_settled"):
     """A kernel on some of the columns: what ``kernel.on(columns)`` gives.
 
     In ``columns`` a text is the name of a view where the samples have views, else that of a column; after ``expand``

@@ -197,7 +197,7 @@ def summed(*kernels: Any, weights: Any = None) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class Always(Named, passes_on=("name",)):
+class Always(Named, passes_on="name"):
     """A kernel with a given weight; see :func:`always`."""
 
     kernel: Kernel
