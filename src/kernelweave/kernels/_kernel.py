@@ -305,11 +305,7 @@ class Kernel(KernelSpec):
             out = np.multiply(base, -exponent, out=out)
             return np.exp(out, out=out)
         if exponent == 1.0:
-            if out is None:
-                return np.array(base)
-            if out is not base:
-                out[...] = base
-            return out
+            return base if out is base else np.positive(base, out=out)
         # small whole powers by products, many times quicker than pow
         if exponent == 2.0:
             return np.square(base, out=out)

@@ -26,15 +26,16 @@ from ._numeric import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class OfDistance(NumericKernel):
     """Base of kernels of a distance: a width, counted in median distances of the training samples where ``relative``.
 
     ``scale`` is the median distance, once ``resolve`` has settled it.
     """
 
-    width: float
-    relative: Any
-    scale: float | None
+    width: float = 1.0
+    relative: Any = False
+    scale: float | None = None
 
     decay = True
     for_tables = True
@@ -108,13 +109,8 @@ class Lowered(NumericKernel, passes_on="family name accepts_sparse"):
         return np.expm1(base, out=base)
 
 
-@dataclass(eq=False, repr=False)
 class Gaussian(OfDistance, registered_as="gaussian"):
     """``exp(-|x - x'|^2 / (2 width^2))``; see :func:`gaussian`."""
-
-    width: float = 1.0
-    relative: Any = False
-    scale: float | None = None
 
     accepts_sparse = True
     quick = True
@@ -129,13 +125,8 @@ class Gaussian(OfDistance, registered_as="gaussian"):
         return None if issparse(A) else self._clean(A)
 
 
-@dataclass(eq=False, repr=False)
 class Laplacian(OfDistance, registered_as="laplacian"):
     """``exp(-|x - x'|_1 / width)``; see :func:`laplacian`."""
-
-    width: float = 1.0
-    relative: Any = False
-    scale: float | None = None
 
     base_key = _distance_key = ("cityblock", None)  # of all widths
     _base = _distance = staticmethod(cityblock)
@@ -215,10 +206,7 @@ class _OfEuclidean(OfDistance):
 class Matern(_OfEuclidean, registered_as="matern"):
     """A function that can be differentiated ``nu - 1/2`` times; see :func:`matern`."""
 
-    width: float = 1.0
     nu: float = 1.5
-    relative: Any = False
-    scale: float | None = None
 
     _shown = ("nu",)
 
@@ -237,10 +225,7 @@ class Matern(_OfEuclidean, registered_as="matern"):
 class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
     """A mixture of Gaussians of all widths around one; see :func:`rational_quadratic`."""
 
-    width: float = 1.0
     alpha: float = 1.0
-    relative: Any = False
-    scale: float | None = None
 
     _shown = ("alpha",)
 
@@ -308,7 +293,7 @@ def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = Fal
            [0.483, 1.   ]])
     """
     _polynomial(nu)
-    return family_of(Matern, widths, "the width of a matern kernel", nu, relative)
+    return family_of(Matern, widths, "the width of a matern kernel", relative, None, nu)
 
 
 def rational_quadratic(widths: Number | Numbers = 1.0, alpha: float = 1.0, relative: bool = False) -> Any:
@@ -329,7 +314,9 @@ def rational_quadratic(widths: Number | Numbers = 1.0, alpha: float = 1.0, relat
            [0.333, 1.   ]])
     """
     checked_number(alpha, "alpha of a rational quadratic kernel")
-    return family_of(RationalQuadratic, widths, "the width of a rational quadratic kernel", alpha, relative)
+    return family_of(
+        RationalQuadratic, widths, "the width of a rational quadratic kernel", relative, None, alpha
+    )
 
 
 def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Any:

@@ -25,6 +25,12 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
+def p_norm(values: Array, p: float) -> float:
+    """``|v|_p`` of ``v >= 0``; powers are of shares of the largest entry, so that none overflows."""
+    top = float(np.max(values, initial=0.0))
+    return top * float(np.sum((values / top) ** p)) ** (1.0 / p) if top > 0 else 0.0
+
+
 class Lowest(NamedTuple):
     """A lower bound of a model of J over the weights, and weights that attain it; None where there was no time."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._numerics.intercepts import monotone_root
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm, is_number
+from ._base import Norm, is_number, p_norm
 from .lp import Block
 
 
@@ -209,8 +209,8 @@ class Elastic(Norm, registered_as="elastic"):
     def _above(self, s: Array) -> tuple[Array, float, float]:
         """``v = sqrt(s) - alpha`` where that is positive, its q-norm, and q, the dual exponent."""
         v = np.maximum(np.sqrt(np.maximum(s, 0.0)) - self.alpha, 0.0)
-        top, q = float(np.max(v, initial=0.0)), self._exponents(s.size)[1]
-        return v, 0.0 if top <= 0 else top * float(np.sum((v / top) ** q)) ** (1.0 / q), q
+        q = self._exponents(s.size)[1]
+        return v, p_norm(v, q), q
 
     def conjugate(self, s: Array) -> float:
         return 0.5 * self._above(s)[1] ** 2
@@ -248,11 +248,7 @@ class Elastic(Norm, registered_as="elastic"):
     def _size(self, weights: Array) -> float:
         """``|d|_p``: below one the penalty is finite."""
         r, _ = self._exponents(weights.size)
-        top = float(np.max(weights))
-        if r == 2.0 or top <= 0.0:
-            return top
-        p = r / (2.0 - r)
-        return top * float(np.sum((weights / top) ** p)) ** (1.0 / p)
+        return float(np.max(weights)) if r == 2.0 else p_norm(weights, r / (2.0 - r))
 
     def weights_of_blocks(self, t: Array) -> Array:
         # d_j = t_j / (derivative of the charge in t_j)

@@ -14,7 +14,7 @@ from .._components import nearest
 from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm, is_number
+from ._base import Norm, is_number, p_norm
 from .lp import Lp
 from .simplex import L1
 
@@ -247,9 +247,7 @@ class Grouped(Norm, registered_as="grouped"):
         return grouped_boundary(place, self.labels, self.outer_norm.p, self.inner_norm.p)
 
     def scaled(self, weights: Array) -> Array:
-        sizes, p = self.group_weights(weights), self.outer_norm.p
-        top = float(np.max(sizes))
-        return weights / (top * float(np.sum((sizes / top) ** p)) ** (1.0 / p))
+        return weights / p_norm(self.group_weights(weights), self.outer_norm.p)
 
     def project(self, weights: Array) -> Array:
         nearest = project_grouped(weights, self.members(weights.size), self.outer_norm.p, self.inner_norm.p)

@@ -8,7 +8,7 @@ from .._numerics.intercepts import monotone_root
 from .._numerics.projections import project_lp_ball, shrink_power
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm
+from ._base import Norm, p_norm
 from .simplex import L1
 
 
@@ -78,9 +78,7 @@ class Lp(Norm, registered_as="lp"):
         return top * size ** (2.0 - self.r) * u ** (self.r - 1.0)
 
     def conjugate(self, s: Array) -> float:
-        top = float(np.max(s, initial=0.0))
-        q = self.dual_p
-        return 0.5 * top * float(np.sum((np.maximum(s, 0.0) / top) ** q)) ** (1.0 / q) if top > 0 else 0.0
+        return 0.5 * p_norm(np.maximum(s, 0.0), self.dual_p)
 
     def weights(self, s: Array) -> Array:
         # d = (s / |s|_q)^(q-1), in logarithms because q grows without bound as p -> 1
@@ -102,8 +100,7 @@ class Lp(Norm, registered_as="lp"):
     def scaled(self, weights: Array) -> Array:
         if np.isinf(self.p):
             return self.start(weights.size)
-        top = float(np.max(weights))
-        return weights / (top * float(np.sum((weights / top) ** self.p)) ** (1.0 / self.p))
+        return weights / p_norm(weights, self.p)
 
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 if np.isinf(self.p) else m ** (-1.0 / self.p))
