@@ -93,9 +93,9 @@ def problems() -> Iterator[Data]:
 
 def held(Ks: np.ndarray) -> object:
     """The matrices as a bank of their own, so that passes are counted per fit."""
-    from kernelweave.banks import precomputed_bank
+    from kernelweave.banks import build_bank
 
-    return precomputed_bank(Ks, normalize=None)[0]
+    return build_bank(None, Ks, normalize=None)[0]
 
 
 def compare(data: Data, y: np.ndarray, loss: ref.RefLoss, norm_name: str) -> Iterator[dict]:

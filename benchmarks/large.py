@@ -34,7 +34,7 @@ from _measure import GB, Targets, answer, in_child, machine, peak, run_part, sho
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import Features, FeatureStream, Normaliser, ParquetRows
-from kernelweave.cluster import cluster_kernel_bank
+from kernelweave.cluster import cluster_bank
 from kernelweave.losses import Logistic
 from kernelweave.norms import Block
 from kernelweave_studies.obscure.data import mnist_kernels, mnist_split
@@ -600,7 +600,7 @@ def overhead(client: Client, targets: Targets, rounds: int = 300) -> None:
     X, _, spec = cluster_kernels(1000, 20)
     resolved = [k.resolve(X) for k in kw.expand_kernels(spec, kw.Schema(20))]
     empty = Normaliser.empty("trace", False, len(resolved), 1000, [k.name for k in resolved])
-    bank = cluster_kernel_bank(client, resolved, X, 1000, empty)
+    bank = cluster_bank(client, resolved, X, empty)
     cost, a = bank.cluster_cost, np.ones(1000)
     taken = []
     for _ in range(rounds):

@@ -353,7 +353,7 @@ def phases() -> dict[str, list[tuple[Any, str]]]:
     return {
         "reading the bank: products and quadratic forms": [(power.Powers, "_sweep")],
         "reading the bank: mixed kernels": [(power.Powers, "combine")],
-        "building the bank: distances and exponentials": [(build, "stored_bank")],
+        "building the bank: distances and exponentials": [(build, "_powers")],
         "building the bank: which kernels share what": [(_base, "bind")],
         "inner SVMs": [(mkl, "solve_fixed")],
         "models in the weights": [(newton.SimplexModel, "__init__"), (newton.SimplexModel, "minimise")],

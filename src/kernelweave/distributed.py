@@ -15,8 +15,7 @@ from .cluster import (
     WorkerFeatures,
     WorkerKernels,
     Workers,
-    cluster_feature_bank,
-    cluster_kernel_bank,
+    cluster_bank,
     cluster_samples,
     fit,
     in_memory,
@@ -26,6 +25,6 @@ from .cluster import (
 
 __all__ = [
     "ClusterCost", "ClusterSamples", "DaskRows", "WorkerFeatures", "WorkerKernels", "Workers",
-    "cluster_feature_bank", "cluster_kernel_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
+    "cluster_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
 ]  # fmt: skip
 __dir__ = __all__.copy  # completion shows the public names alone

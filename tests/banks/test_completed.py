@@ -5,7 +5,7 @@ import pytest
 
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.banks import completed_bank, completed_matrices
+from kernelweave.banks import completed_bank
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import Views
 
@@ -187,7 +187,7 @@ def test_matrices_with_a_mask():
         matrix = np.full((36, 36), np.nan)
         matrix[np.ix_(rows, rows)] = part.bound.kernels[0](views[rows])
         raw.append(matrix)
-    stacked, matrix_bound = completed_matrices(np.stack(raw), "predict")
+    stacked, matrix_bound = completed_bank(None, np.stack(raw), "predict")
     np.testing.assert_allclose(matrices_of(stacked), matrices_of(bank), atol=1e-10)
     np.testing.assert_allclose(matrix_bound.cross(np.stack(raw)), matrices_of(bank), atol=1e-10)
 

@@ -539,14 +539,14 @@ def test_facts_of_kernels(n):
     X = np.random.default_rng(0).normal(size=(n, 10))
     spec = kw.linear() + kw.gaussian([1.0, 2.0, 3.0]) + kw.polynomial([2, 3]).on([0, 1, 2])
     kernels = kw.resolve_kernels(kw.expand_kernels(spec, kw.Schema.of(X)), X)
-    facts = facts_of_kernels(kernels, X, True, memory_budget=1000)
+    facts = facts_of_kernels(kernels, X, "trace", False, memory_budget=1000)
     assert (facts.n, facts.m, facts.unranked, facts.without) == (n, 6, 3, kernels[1].name)
     assert (facts.rank, facts.columns, facts.memory, facts.samples) == (20, 10 + 10 + 20, 1000, "numbers")
     # Gaussians of widths 1 and 2 are one chain, and nothing else is
     assert facts.none == Split(0, 0, 6, 5)
     assert facts.every == facts.own == Split(3, 8 * n * 40, 3, 2)
     assert facts.low == (Split(2, 8 * n * 20, 4, 3) if n == 60 else facts.none)
-    assert facts_of_kernels(kernels, X, True, place="device").every == Split()
+    assert facts_of_kernels(kernels, X, "trace", False, place="device").every == Split()
 
 
 @pytest.mark.parametrize("storage", ["auto", "family", "dense", "lazy", "lowrank", "stream"])
@@ -565,7 +565,7 @@ def test_the_solver_that_was_decided_is_that_of_the_bank(storage, loss):
         X = rng.normal(size=(n, 45))
         kernels = kw.resolve_kernels(kw.expand_kernels(spec, kw.Schema.of(X)), X)
         can = abilities(make_loss(loss), make_norm("l1"))
-        facts = facts_of_kernels(kernels, X, True, can=can)
+        facts = facts_of_kernels(kernels, X, None, False, can=can)
         if storage in ("lowrank", "stream") and facts.unranked:
             continue
         expected = decide(facts, Asked(storage=storage))
@@ -576,5 +576,20 @@ def test_the_solver_that_was_decided_is_that_of_the_bank(storage, loss):
 
 def test_rows_that_are_read_as_needed_have_facts():
     X = np.random.default_rng(0).normal(size=(50, 4))
-    facts = facts_of_kernels([kw.linear()], ArrayRows(X), True, kind="rows")
+    facts = facts_of_kernels([kw.linear()], ArrayRows(X), None, False, kind="rows")
     assert (facts.n, facts.rank, facts.samples) == (50, 4, "rows")
+
+
+def test_facts_of_matrices():
+    stack = np.stack([np.eye(4), 2 * np.eye(4)])
+    assert facts_of_kernels(None, stack, "trace", False).needed == 16 * 16
+    copies = 16 * 16 + 2 * 10 * 8
+    for matrices, center in (
+        (stack, True),
+        (list(stack), False),
+        (stack.astype(int), False),
+        (stack[:, ::2], False),
+    ):
+        facts = facts_of_kernels(None, matrices, None, center)
+        assert (facts.samples, facts.m, facts.factors) == ("matrices", 2, not center)
+        assert facts.needed >= (copies if len(matrices[0]) == 4 else 0)

@@ -8,8 +8,8 @@ import pytest
 from kernelweave.banks import (
     PrecomputedKernels,
     as_stack,
+    build_bank,
     check_training_stack,
-    precomputed_bank,
 )
 from kernelweave.exceptions import MemoryBudgetError
 
@@ -45,7 +45,7 @@ def test_every_form_agrees_with_the_tensor(stack, mode, center, form):
         "float32": stack.astype(np.float32),
         "integers": np.round(10 * stack).astype(int),
     }[form]
-    bank, _ = precomputed_bank(as_stack(given), normalize=mode, center=center)
+    bank, _ = build_bank(None, as_stack(given), normalize=mode, center=center)
     tensor = naive(np.asarray(given, dtype=float), mode, center)
     check_bank(bank, tensor, 2e-6 if form == "float32" else 1e-11)
     check_passes(bank)
@@ -55,7 +55,7 @@ def test_every_form_agrees_with_the_tensor(stack, mode, center, form):
 def test_a_contiguous_array_is_used_where_it_lies(stack, dtype):
     given = stack.astype(dtype)
     given.flags.writeable = False
-    bank, _ = precomputed_bank(as_stack(given))
+    bank, _ = build_bank(None, as_stack(given))
     assert np.shares_memory(bank.storage.store, given)
     a = np.linspace(-1, 1, 18)
     kept = given.copy()
@@ -66,7 +66,7 @@ def test_a_contiguous_array_is_used_where_it_lies(stack, dtype):
 def test_what_cannot_stay_in_place_is_copied_and_left_alone(stack):
     writable = stack.copy()
     for given, center in ((writable, True), (list(writable), False), (np.asfortranarray(writable), False)):
-        bank, _ = precomputed_bank(as_stack(given), center=center)
+        bank, _ = build_bank(None, as_stack(given), center=center)
         assert not np.shares_memory(bank.storage.store, writable)
         np.testing.assert_array_equal(writable, stack)
 
@@ -75,14 +75,14 @@ def test_only_the_lower_triangle_is_read(stack):
     spoiled = stack.copy()
     for K in spoiled:
         K[np.triu_indices(18, 1)] = np.nan
-    bank, _ = precomputed_bank(spoiled)
+    bank, _ = build_bank(None, spoiled)
     check_bank(bank, naive(stack, "trace", False))
 
 
 @pytest.mark.parametrize("mode", ["trace", None])
 @pytest.mark.parametrize("center", [False, True])
 def test_new_rows(stack, cross, mode, center):
-    bank, normaliser = precomputed_bank(as_stack(stack), normalize=mode, center=center)
+    bank, normaliser = build_bank(None, as_stack(stack), normalize=mode, center=center)
     want = np.array(
         [normalised(K, new, np.ones(6), mode, center)[1] for K, new in zip(stack, cross, strict=True)]
     )
@@ -177,21 +177,21 @@ def test_rounding_below_zero_is_no_reason_to_refuse():
 
 def test_cosine_needs_what_rows_do_not_hold(stack):
     with pytest.raises(ValueError, match=r"k\(x, x\) of new samples.*held"):
-        precomputed_bank(stack, normalize="cosine")
+        build_bank(None, stack, normalize="cosine")
 
 
 def test_zero_trace_is_named(stack):
     bad = stack.copy()
     bad[1] = 0.0
     with pytest.raises(ValueError, match=r"precomputed kernel 1' has trace zero"):
-        precomputed_bank(bad)
+        build_bank(None, bad)
 
 
 def test_budget_counts_copies_alone(stack):
     n, m = 18, 4
     working = 16 * n * n
-    precomputed_bank(stack, memory_budget=working)  # in place
+    build_bank(None, stack, memory_budget=working)  # in place
     copies = m * 8 * n * (n + 1) // 2
     with pytest.raises(MemoryBudgetError, match=rf"{working + copies:,} bytes.*C-contiguous"):
-        precomputed_bank(list(stack), memory_budget=working + copies - 1)
-    precomputed_bank(list(stack), memory_budget=working + copies)
+        build_bank(None, list(stack), memory_budget=working + copies - 1)
+    build_bank(None, list(stack), memory_budget=working + copies)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import scale
 from kernelweave import MKLClassifier, MKLRegressor, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import FeatureMatrix, Features, FeatureStream, Normaliser, ParquetRows, as_rows
-from kernelweave.cluster import cluster_feature_bank
+from kernelweave.cluster import cluster_bank
 from kernelweave.cluster._dask import MappedRows, read_rows, send_rows
 from kernelweave.losses import Logistic, Squared
 
@@ -125,7 +125,7 @@ def test_every_method_of_the_bank(client, columns):
     kernels = [k.resolve(X) for k in kw.expand_kernels(BANK, kw.Schema.of(X))]
     normaliser = Normaliser.empty("trace", False, len(kernels), 61, [k.name for k in kernels])
     rows = distributed.DaskRows(da.from_array(X, chunks=(25, -1)), client)
-    bank = cluster_feature_bank(client, kernels, rows, normaliser)
+    bank = cluster_bank(client, kernels, rows, normaliser)
     np.testing.assert_array_equal(bank.storage.bounds, [0, 25, 61])  # between chunks
     features = np.hstack([k.features(X) for k in kernels])
     here = Features(FeatureMatrix(features, bank.starts, 61 / np.array([np.trace(k(X)) for k in kernels])))
@@ -163,7 +163,7 @@ def test_a_step_is_one_round_of_features(client):
     X, y = cancer()
     kernels = [k.resolve(X) for k in kw.expand_kernels(BANK, kw.Schema.of(X))]
     normaliser = Normaliser.empty(None, False, len(kernels), 200, [k.name for k in kernels])
-    bank = cluster_feature_bank(client, kernels, distributed.DaskRows(da.from_array(X), client), normaliser)
+    bank = cluster_bank(client, kernels, distributed.DaskRows(da.from_array(X), client), normaliser)
     width, targets, c = int(bank.starts[-1]), np.where(y == 1, 1.0, -1.0), np.ones(200)
     w, b = np.zeros((width, 1)), np.zeros(1)
     bank.loss_sweep(w, b, Squared(), targets, c)

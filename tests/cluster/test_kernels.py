@@ -20,7 +20,7 @@ from kernelweave import (
 )
 from kernelweave import kernels as kw
 from kernelweave.banks import Computed, Gram, Normaliser
-from kernelweave.cluster import cluster_kernel_bank
+from kernelweave.cluster import cluster_bank
 from kernelweave.exceptions import ScaleWarning
 
 BANK = kw.gaussian([1.0, 2.0, 4.0]) + kw.per_feature(kw.gaussian(1.0)) + kw.linear()
@@ -120,7 +120,7 @@ def test_every_method_of_the_bank(client, storage, dtype):
     X, _ = cancer(61)
     kernels = [k.resolve(X) for k in kw.expand_kernels(BANK, kw.Schema.of(X))]
     empty = [Normaliser.empty("trace", True, len(kernels), 61, [k.name for k in kernels]) for _ in range(2)]
-    bank = cluster_kernel_bank(client, kernels, X, 61, empty[0], storage=storage, dtype=dtype)
+    bank = cluster_bank(client, kernels, X, empty[0], storage=storage, dtype=dtype)
     for j, kernel in enumerate(kernels):
         K = kernel(X)
         empty[1].learn(j, np.diagonal(K).copy(), K.mean(axis=1))
@@ -153,7 +153,7 @@ def test_a_round_brings_back_no_more_than_is_needed(client):
     X, _ = cancer(60)
     kernels = [k.resolve(X) for k in kw.expand_kernels(BANK, kw.Schema.of(X))]
     empty = Normaliser.empty("trace", False, len(kernels), 60, [k.name for k in kernels])
-    bank = cluster_kernel_bank(client, kernels, X, 60, empty)
+    bank = cluster_bank(client, kernels, X, empty)
     cost = bank.cluster_cost
 
     def spent(action):

@@ -5,7 +5,8 @@ import pytest
 
 from kernelweave import kernels as kw
 from kernelweave.banks import Gram, build_bank
-from kernelweave.banks.decide import Asked, Facts, keep
+from kernelweave.banks.decide import Asked, keep
+from kernelweave.banks.facts import facts_of_kernels
 from kernelweave.exceptions import MemoryBudgetError
 
 torch = pytest.importorskip("torch")
@@ -13,8 +14,7 @@ torch = pytest.importorskip("torch")
 from kernelweave.banks.torch_bank import (  # noqa: E402
     DeviceKernels,
     DeviceMatrices,
-    block_bytes,
-    torch_bank,
+    device_facts,
 )
 
 N = 60
@@ -140,15 +140,15 @@ def test_the_exact_bank_stores_nothing_and_computes_in_double_precision():
 
 
 def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
-    source = _pair()[1].storage.source
-    need = source.m * N * N
-    working = 5 * N * N * 8
-    blocks = block_bytes(N, CPU, 8)
-    assert blocks == working
+    X = np.random.default_rng(0).standard_normal((N, 8))
+    kernels = _kernels(X)
+    need = len(kernels) * N * N
+    working = 5 * N * N * 4
 
     def made(memory, **asked):
-        facts = Facts(N, source.m, place="device", device="cpu", block_bytes=blocks, memory=memory)
-        return torch_bank(source, keep(facts, Asked(**asked))).storage
+        there = device_facts(N, CPU, asked.get("storage", "auto"), asked.get("dtype", "float64"), memory)
+        facts = facts_of_kernels(kernels, X, "trace", False, **there)
+        return build_bank(kernels, X, decision=keep(facts, Asked(**asked)), device=CPU)[0].storage
 
     assert made(working + 4 * need, mixes=False).precision == "float32"
     assert made(working + 2 * need + 4 * N * N).precision == "float16"

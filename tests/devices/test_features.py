@@ -8,7 +8,7 @@ from kernelweave import kernels as kw
 from kernelweave.banks import Features, FeatureStream
 from kernelweave.banks.decide import Decision
 from kernelweave.banks.normalise import Normaliser
-from kernelweave.banks.torch_bank import torch_feature_bank
+from kernelweave.banks.torch_bank import device_storage
 
 torch = pytest.importorskip("torch")
 
@@ -62,7 +62,7 @@ def test_sweeps_agree_with_the_host(dtype, made):
     host = Features(FeatureStream(kernels, X))
     normaliser = Normaliser.empty("trace", False, len(kernels), len(X), [k.name for k in kernels])
     decision = Decision(representation="features", storage="lowrank", place="device", dtype=dtype)
-    bank = torch_feature_bank(kernels, X, normaliser, torch.device("cpu"), decision, threads=1)
+    bank = Features(device_storage(kernels, X, len(X), normaliser, decision, torch.device("cpu"), threads=1))
     assert (bank.storage.made_here is not None) == (made == "there")
     near = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
     w, b, y = (

@@ -395,12 +395,12 @@ def test_single_precision(binary, dtype, spec):
     assert single.weights_.dtype == single.dual_coef_.dtype == np.float64
     assert single.certificate_.relative_gap <= 1.01e-3
     # the certificate, evaluated at the same point on the double precision bank
-    from kernelweave.banks import precomputed_bank
+    from kernelweave.banks import build_bank
     from kernelweave.losses import Hinge
     from kernelweave.norms import Lp
     from kernelweave.problems import MKLProblem, Point
 
-    exact, _ = precomputed_bank(np.stack([kernel(X) for kernel in double.kernels_]), normalize="trace")
+    exact, _ = build_bank(None, np.stack([kernel(X) for kernel in double.kernels_]), normalize="trace")
     problem = MKLProblem(exact, Hinge(), Lp(1.5), y)
     assert single.certificate_.primal == pytest.approx(
         problem.primal(Point(single.dual_coef_, single.weights_))[0], rel=1e-11

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import references as ref
-from kernelweave.banks import precomputed_bank
+from kernelweave.banks import build_bank
 from kernelweave.norms import FixedParts
 from kernelweave.problems import MKLProblem
 
@@ -93,7 +93,7 @@ def make_case(
     y = ref.targets(n, loss.regression, seed, columns)
     weight = np.ones(y.shape) if sample_weight is None else sample_weight
     c = C * (weight if weight.ndim == y.ndim else np.repeat(weight[:, None], y.shape[1], axis=1))
-    bank, _ = precomputed_bank(Ks, normalize=None)
+    bank, _ = build_bank(None, Ks, normalize=None)
     reference = (NORMS | STRUCTURED)[norm]()
     made = reference.make()
     if "fixed" in norm:

@@ -7,7 +7,7 @@ import pytest
 
 import references as ref
 from kernelweave._numerics.stopping import time_limit
-from kernelweave.banks import precomputed_bank
+from kernelweave.banks import build_bank
 from kernelweave.losses import BudgetedHinge, Hinge
 from kernelweave.norms import L1
 from kernelweave.problems import MKLProblem, Point, solve_fixed
@@ -30,7 +30,7 @@ def noisy_labels(n: int = N) -> np.ndarray:
 
 
 def mkl(loss, lam: float, fit_intercept: bool, weight=None, n: int = N) -> MKLProblem:
-    bank, _ = precomputed_bank(stack(n), normalize=None)
+    bank, _ = build_bank(None, stack(n), normalize=None)
     return MKLProblem(bank, loss, L1(), noisy_labels(n), 1.0 / (lam * n), weight, fit_intercept)
 
 

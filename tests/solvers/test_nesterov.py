@@ -8,7 +8,7 @@ import pytest
 import references as ref
 from kernelweave import MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.banks import precomputed_bank
+from kernelweave.banks import build_bank
 from kernelweave.losses import Hinge
 from kernelweave.norms import L1, Entropy
 from kernelweave.problems import MKLProblem
@@ -25,7 +25,7 @@ def small_problem(norm, fit_intercept=False, C=1.0, n=24, m=5, seed=0):
         X = rng.normal(size=(n, 3))
         stack.append(np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / rng.uniform(0.5, 8.0)))
     y = np.where(rng.normal(size=n) > 0, 1.0, -1.0)
-    bank, _ = precomputed_bank(np.array(stack), normalize=None)
+    bank, _ = build_bank(None, np.array(stack), normalize=None)
     return MKLProblem(bank, Hinge(), norm, y, C, fit_intercept=fit_intercept), np.array(stack)
 
 

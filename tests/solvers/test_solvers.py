@@ -202,7 +202,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("solver", "norm", "loss"), PLANTED)
 def test_planted_optimum_is_found(solver, norm, loss):
-    from kernelweave.banks import precomputed_bank
+    from kernelweave.banks import build_bank
 
     Ks, y, C, reference, beta, d, b = planted(norm, loss)
     charge = NORMS[norm]()
@@ -210,7 +210,7 @@ def test_planted_optimum_is_found(solver, norm, loss):
     # the plant satisfies every condition, so primal and dual meet
     primal = ref.primal_value(Ks, y, c, beta, d, reference, charge, True)
     assert primal == pytest.approx(ref.dual_value(Ks, y, c, beta, reference, charge), rel=1e-9)
-    bank, _ = precomputed_bank(Ks, normalize=None)
+    bank, _ = build_bank(None, Ks, normalize=None)
     problem = MKLProblem(bank, reference.make(), charge.make(), y, C)
     solution = solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(tol=1e-8, max_iter=3000))
     assert solution.certificate.primal == pytest.approx(primal, rel=1e-6)
@@ -336,9 +336,9 @@ def test_the_printed_algorithm_creeps_but_its_bounds_hold():
 
 
 def problem_of(Ks, y, loss, norm, C=1.0, **options) -> MKLProblem:
-    from kernelweave.banks import precomputed_bank
+    from kernelweave.banks import build_bank
 
-    bank, _ = precomputed_bank(np.ascontiguousarray(Ks), normalize=None)
+    bank, _ = build_bank(None, np.ascontiguousarray(Ks), normalize=None)
     return MKLProblem(
         bank, make_loss(loss), norm if not isinstance(norm, str | float) else make_norm(norm), y, C, **options
     )

@@ -9,9 +9,8 @@ from .build import (
     check_kernels,
     check_training_stack,
     learn_blockwise,
-    precomputed_bank,
 )
-from .completion import CompletedKernels, Completion, check_missing, completed_bank, completed_matrices
+from .completion import CompletedKernels, Completion, check_missing, completed_bank
 from .decide import Decision
 from .gram import Centre, Gram, SideBySide
 from .lazy import Computed
@@ -27,7 +26,7 @@ __all__ = [
     "Features", "Gram", "Index", "KernelFunction", "Normaliser", "ParquetRows", "Powers",
     "PrecomputedKernels", "PredictingKernels", "Rows", "SideBySide", "Storage",
     "Term", "as_rows", "as_stack", "build_bank", "check_kernels", "check_missing", "check_storage",
-    "check_training_stack", "completed_bank", "completed_matrices", "find_chains", "learn_blockwise",
-    "packed_offsets", "precomputed_bank", "support",
+    "check_training_stack", "completed_bank", "find_chains", "learn_blockwise",
+    "packed_offsets", "support",
 ]  # fmt: skip
 __dir__ = __all__.copy  # completion shows the public names alone

@@ -24,15 +24,15 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank, Storage
-from .decide import MIXING_SHARE, Asked, Decision, Facts, keep
-from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of
+from .decide import MIXING_SHARE, Asked, Decision, keep
+from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of, used_in_place
 from .gram import Gram, SideBySide
 from .lazy import Computed
-from .lowrank import FeatureMatrix, Features, column_squares
-from .memory import check_storage, parse_bytes
+from .lowrank import FeatureMatrix, Features, FeatureStorage, column_squares
+from .memory import check_storage
 from .normalise import Normaliser
 from .power import Chain, Powers, base_groups, mirror_lower, packed_offsets, triangle_cuts
-from .streaming import FeatureStream, streaming_bank
+from .streaming import FeatureStream, feature_stream
 
 #: entries of a block that is computed at once: it stays in the second-level cache
 CACHED_ENTRIES = 100_000
@@ -106,30 +106,13 @@ def check_training_stack(
             check_semidefinite(matrix, name)
 
 
-def precomputed_bank(
-    matrices: Any,
-    *,
-    normalize: str | None = "trace",
-    center: bool = False,
-    memory_budget: int | float | str | None = None,
-    threads: int = 1,
-) -> tuple[Gram, Normaliser]:
-    """Bank on matrices in memory: used in place where they only need a factor, else packed copies."""
+def _given_powers(matrices: Any, normaliser: Normaliser, threads: int) -> Powers:
+    """Take matrices as they are where they only need a factor, else normalise packed copies."""
     from .._numerics.passes import pack_rows
 
     m, n = len(matrices), matrices[0].shape[0]
-    normaliser = Normaliser.empty(normalize, center, m, n, [f"precomputed kernel {j}" for j in range(m)])
-    if normaliser.mode == "cosine":
-        raise ValueError(
-            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold: "
-            "normalise the matrices yourself, or use kernelweave.kernels.held(stack)"
-        )
     chains = [Chain((j,), (0,), (0,)) for j in range(m)]
-    in_place = isinstance(matrices, np.ndarray) and matrices.dtype in (np.float64, np.float32)
-    in_place = in_place and matrices.flags.c_contiguous and not center
-    extra = 16 * n * n + (0 if in_place else m * (n * (n + 1) // 2) * 8)
-    facts = Facts(n, m, samples="matrices", needed=extra, memory=parse_bytes(memory_budget))
-    decision = keep(facts, Asked())
+    in_place = used_in_place(matrices, normaliser.center)
     offsets = np.arange(n, dtype=np.intp) * n if in_place else packed_offsets(n)
     store = matrices.reshape(m, n * n) if in_place else np.empty((m, n * (n + 1) // 2))
     everyone = np.arange(n)
@@ -138,17 +121,15 @@ def precomputed_bank(
             normaliser.learn(j, np.diagonal(matrices[j]).astype(float))
             continue
         entries = np.array(matrices[j], dtype=float)
-        means: Array | None = entries.mean(axis=1) if center else None
+        means: Array | None = entries.mean(axis=1) if normaliser.center else None
         normaliser.learn(j, np.diagonal(entries).copy(), means)
         pack_rows(normaliser.train_block(j, entries, everyone, everyone), 0, offsets, store[j])
     # a matrix of zeros that was computed beforehand is a mistake
     zero = np.flatnonzero(normaliser.scale == 0.0)
     if zero.size:
-        what = "is constant, so nothing is left after centring it" if center else "has trace zero"
+        what = "is constant, so nothing is left after centring it" if normaliser.center else "has trace zero"
         raise ValueError(f"{normaliser.names[zero[0]]!r} {what}: drop it, or use normalize=None")
-    bank = Gram(Powers(store, offsets, chains, normaliser.scale if in_place else None, threads=threads))
-    bank.decision = decision
-    return bank, normaliser
+    return Powers(store, offsets, chains, normaliser.scale if in_place else None, threads=threads)
 
 
 class _Block(NamedTuple):
@@ -178,7 +159,7 @@ class _Block(NamedTuple):
         return entries
 
 
-def stored_bank(
+def _powers(
     kernels: list[Kernel],
     chains: list[Chain],
     samples: Any,
@@ -329,7 +310,7 @@ def _fill_families(
 
 
 def build_bank(
-    kernels: list[Kernel],
+    kernels: list[Kernel] | None,
     samples: Any,
     *,
     normalize: str | None = "trace",
@@ -340,11 +321,12 @@ def build_bank(
     threads: int = 1,
     mixing: bool = True,
     decision: Decision | None = None,
+    device: Any = None,
 ) -> tuple[Bank, Normaliser]:
-    """Bind resolved kernels to training samples as ``decision`` says.
+    """Bind resolved kernels to training samples as ``decision`` says, in memory or on a device.
 
-    Without one it is made here, from ``storage``, ``dtype`` and ``memory_budget``, for a solver that works on the mixed
-    kernel or not (``mixing``).
+    Without kernels the samples are matrices, one a kernel.  Without a decision it is made here, from ``storage``,
+    ``dtype`` and ``memory_budget``, for a solver that works on the mixed kernel or not (``mixing``), in memory.
 
     Returns
     -------
@@ -352,46 +334,63 @@ def build_bank(
     normaliser : Normaliser
         What has to be done to the raw kernels on new rows.
     """
-    n = n_samples(samples)
-    normaliser = Normaliser.empty(normalize, center, len(kernels), n, [k.name for k in kernels])
+    m, n = len(samples if kernels is None else kernels), n_samples(samples[0] if kernels is None else samples)
+    names = [f"precomputed kernel {j}" for j in range(m)] if kernels is None else [k.name for k in kernels]
+    normaliser = Normaliser.empty(normalize, center, m, n, names)
+    if kernels is None and normaliser.mode == "cosine":
+        raise ValueError(
+            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold: "
+            "normalise the matrices yourself, or use kernelweave.kernels.held(stack)"
+        )
     if decision is None:
         check_storage(storage)
         dtype = np.dtype(dtype)
         if dtype not in (np.float64, np.float32):
             raise ValueError(f"dtype must be float64 or float32, got {dtype}")
-        facts = facts_of_kernels(kernels, samples, normaliser.keeps_powers(), memory_budget=memory_budget)
+        facts = facts_of_kernels(kernels, samples, normalize, center, memory_budget=memory_budget)
         decision = keep(facts, Asked(mixes=mixing, storage=storage, dtype=dtype.name))
-    bank = _host_bank(kernels, samples, n, normaliser, decision, threads)
+    if decision.place == "device":
+        from .torch_bank import device_storage  # needs torch
+
+        kept: Storage = device_storage(kernels, samples, n, normaliser, decision, device, threads)
+    elif kernels is None:
+        kept = _given_powers(samples, normaliser, threads)
+    elif decision.storage == "stream":
+        kept = feature_stream(kernels, samples, normaliser, decision.dtype, threads)
+    else:
+        check_kernels(kernels, samples)
+        kept = _host_storage(kernels, samples, n, normaliser, decision, threads)
+    bank: Bank = Features(kept) if isinstance(kept, FeatureStorage) else Gram(kept)
     bank.decision = decision
     return bank, normaliser
 
 
-def _host_bank(
+def _host_storage(
     kernels: list[Kernel], samples: Any, n: int, normaliser: Normaliser, decision: Decision, threads: int
-) -> Bank:
-    """Build features, matrices, or features of some kernels beside matrices or nothing of others."""
-    dtype = np.dtype(decision.dtype)
-    if decision.storage == "stream":
-        return streaming_bank(kernels, samples, normaliser, dtype, threads)
-    check_kernels(kernels, samples)
-    everyone = np.arange(len(kernels))
+) -> Storage:
+    """Store features, matrices, or features of some kernels beside matrices or nothing of others."""
+    dtype, everyone = np.dtype(decision.dtype), np.arange(len(kernels))
     explicit = {"features": everyone, "gram": everyone[:0]}.get(decision.representation)
     if explicit is None:
         explicit = explicit_kernels(ranks_of(kernels, samples), n / MIXING_SHARE)
     stored = np.setdiff1d(everyone, explicit)
-    parts: list[Storage] = []
+    features: FeatureMatrix | None = None
     if explicit.size:
-        build = _single_bank if decision.feature_dtype == "float32" else _explicit_bank
-        parts.append(build(kernels, explicit, samples, normaliser))
-    if stored.size and decision.storage == "lazy":
+        store = _single_features if decision.feature_dtype == "float32" else _explicit_features
+        features = store(kernels, explicit, samples, normaliser)
+    if features is not None and not stored.size:
+        return features
+    matrices: Storage
+    if decision.storage == "lazy":
         learn_blockwise(kernels, stored, samples, n, normaliser)
         chosen = [kernels[j] for j in stored]
-        parts.append(Computed(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
-    elif stored.size:
+        matrices = Computed(chosen, samples, n, normaliser.restrict(stored), dtype, threads)
+    else:
         chains = chains_of(kernels, stored, decision.storage == "family")
-        parts.append(stored_bank(kernels, chains, samples, n, normaliser, dtype, threads))
-    one = parts[0] if len(parts) == 1 else SideBySide(parts, [explicit, stored])
-    return one if isinstance(one, Bank) else Gram(one)
+        matrices = _powers(kernels, chains, samples, n, normaliser, dtype, threads)
+    if features is None:
+        return matrices
+    return SideBySide([Features(features), matrices], [explicit, stored])
 
 
 def check_kernels(kernels: list[Kernel], samples: Any) -> None:
@@ -401,14 +400,16 @@ def check_kernels(kernels: list[Kernel], samples: Any) -> None:
             check_semidefinite(kernel(samples), f"kernel {kernel.name!r}")
 
 
-def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Features:
+def _explicit_features(
+    kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser
+) -> FeatureMatrix:
     """Learn and store explicit features; normalising them normalises the kernel."""
     features, starts = stack_features([kernels[j] for j in index], samples)
     if normaliser.keeps_powers():
         lengths = np.append(column_squares(features), 0.0)
         means = np.add.reduceat(lengths, starts[:-1]) * (np.diff(starts) > 0) / features.shape[0]
         normaliser.learn_traces(index, means)
-        return Features(FeatureMatrix(features, starts, normaliser.scale[index]))
+        return FeatureMatrix(features, starts, normaliser.scale[index])
     if sp.issparse(features) and normaliser.center:
         features = features.toarray()  # centred columns have no zeros
     features = features.tocsc() if sp.issparse(features) else features
@@ -429,10 +430,12 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
             z = z.multiply(1.0 / lengths[:, None]) if sp.issparse(z) else z / lengths[:, None]
         blocks.append(z)
     features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
-    return Features(FeatureMatrix(features, starts, normaliser.scale[index]))
+    return FeatureMatrix(features, starts, normaliser.scale[index])
 
 
-def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Features:
+def _single_features(
+    kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser
+) -> FeatureMatrix:
     """Store explicit features in single precision, block of rows by block of rows; traces are learnt in double."""
     precise = FeatureStream([kernels[j] for j in index], samples)
     parts: list[Any] = []
@@ -449,7 +452,7 @@ def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: 
     normaliser.learn_traces(index, means)
     precise.scale = normaliser.scale[index].copy()
     stored = sp.vstack(parts, format="csr") if features is None else features
-    return Features(FeatureMatrix(stored, precise.starts, normaliser.scale[index], precise))
+    return FeatureMatrix(stored, precise.starts, normaliser.scale[index], precise)
 
 
 def learn_blockwise(

@@ -26,9 +26,8 @@ from .._numerics.feature_ridge import (
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, resolve_kernels, take
-from ..views import Views
 from .bound import BoundKernels, MissingViewSummary, PredictingKernels
-from .decide import Asked, Decision, Facts, keep
+from .decide import Asked, Facts, keep
 from .gram import Gram
 from .memory import parse_bytes
 from .normalise import Normaliser
@@ -321,8 +320,8 @@ class CompletedKernels(PredictingKernels):
 
 
 def completed_bank(
-    kernels: Sequence[Kernel],
-    samples: Views,
+    kernels: Sequence[Kernel] | None,
+    samples: Any,
     how: str,
     *,
     normalize: str | None = "trace",
@@ -331,90 +330,67 @@ def completed_bank(
     threads: int = 1,
     train: Index | None = None,
 ) -> tuple[Gram, CompletedKernels]:
-    """Bind kernels to samples of which some lack views.
+    """Bind kernels to samples of which some lack views, or complete matrices.
+
+    The kernels of every part, those that need the same views, are stored on the samples that have it, then completed in
+    place.
 
     Parameters
     ----------
-    kernels : sequence of Kernel
-        Expanded, not settled: widths are settled on the samples that have the view.
-    samples : Views
+    kernels : sequence of Kernel or None
+        Expanded, not settled: widths are settled on the samples that have the view.  None where matrices are given.
+    samples : Views or (m, n, n) array
+        Samples that lack a matrix have rows and columns of NaN in it.
     how : {"mean", "predict"}
     train : index array, optional
         Samples that everything is learnt from; the others are completed as new samples are.  By default all.
     """
-    train = np.arange(len(samples)) if train is None else np.sort(train)
-    parts: list[Part] = []
-    members: dict[tuple[int, ...], list[int]] = {}  # kernels by the views that a sample must have for them
-    for j, kernel in enumerate(kernels):
-        columns = np.fromiter(kernel.looks_at(samples.shape[1]), dtype=np.intp)
-        members.setdefault(tuple(np.unique(samples.view_of(columns)).tolist()), []).append(j)
-    decision = _decided(len(samples), len(kernels), len(members), memory_budget)
-    for needs, mine in members.items():
-        name = " and ".join(samples.names[k] for k in needs)
-        here = samples.present[:, list(needs)].all(axis=1)
-        rows = train[here[train]]
-        _refuse_few(name, rows.size, train.size)
-        own = take(
-            samples, rows
-        ).bare()  # settled on training samples that have the part; nothing else is read
-        settled = list(resolve_kernels([kernels[j] for j in mine], own))
-        if center:
-            settled = [kernel.recentred(own) for kernel in settled]
-        names = [kernel.name for kernel in settled]
-        normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(own), names)
-        parts.append(SampledPart(name, needs, mine, BoundKernels(settled, own, normaliser)))
-    return _build(parts, samples, how, train, len(kernels), threads, decision)
+    from .._numerics.passes import mirror, pack_rows
 
-
-def completed_matrices(
-    matrices: Any,
-    how: str,
-    *,
-    normalize: str | None = "trace",
-    center: bool = False,
-    memory_budget: int | float | str | None = None,
-    threads: int = 1,
-    train: Index | None = None,
-) -> tuple[Gram, CompletedKernels]:
-    """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
-    m, n = len(matrices), matrices[0].shape[0]
+    m, n = len(samples if kernels is None else kernels), len(samples[0] if kernels is None else samples)
     train = np.arange(n) if train is None else np.sort(train)
-    decision = _decided(n, m, m, memory_budget)
-    if normalize == "cosine":
+    members: dict[tuple[int, ...], list[int]] = {}  # kernels by the views that a sample must have for them
+    for j in range(m):
+        needs: tuple[int, ...] = (j,)
+        if kernels is not None:
+            columns = np.fromiter(kernels[j].looks_at(samples.shape[1]), dtype=np.intp)
+            needs = tuple(np.unique(samples.view_of(columns)).tolist())
+        members.setdefault(needs, []).append(j)
+    needed = 8 * (m * (n * (n + 1) // 2) + (len(members) + 4) * n * n)
+    facts = Facts(n, m, samples="incomplete", needed=needed, memory=parse_bytes(memory_budget))
+    decision = keep(facts, Asked())
+    if kernels is None and normalize == "cosine":
         raise ValueError(
             "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
         )
     parts: list[Part] = []
-    for j, matrix in enumerate(matrices):
-        rows = train[~np.isnan(matrix[train]).all(axis=1)]
-        name = f"kernel {j}"
-        _refuse_few(name, rows.size, train.size)
-        normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
-        own = np.array(matrix[np.ix_(rows, rows)], dtype=float)
-        parts.append(MatrixPart(name, (j,), [j], own, rows, normaliser))
-    return _build(parts, matrices, how, train, m, threads, decision)
-
-
-def _refuse_few(name: str, have: int, n: int) -> None:
-    if have < 2:
-        raise ValueError(
-            f"only {have} of {n} training samples have {name!r}: leave it out, there is nothing to learn about it"
-        )
-
-
-def _decided(n: int, m: int, parts: int, memory_budget: int | float | str | None) -> Decision:
-    needed = 8 * (m * (n * (n + 1) // 2) + (parts + 4) * n * n)
-    return keep(Facts(n, m, samples="incomplete", needed=needed, memory=parse_bytes(memory_budget)), Asked())
-
-
-def _build(
-    parts: list[Part], samples: Any, how: str, train: Index, m: int, threads: int, decision: Decision
-) -> tuple[Gram, CompletedKernels]:
-    """Store the kernels of every part on the samples that have it, then complete them in place."""
-    from .._numerics.passes import mirror, pack_rows
-
+    for needs, mine in members.items():
+        if kernels is None:
+            name, matrix = f"kernel {mine[0]}", samples[mine[0]]
+            having = ~np.isnan(matrix).all(axis=1)
+        else:
+            name = " and ".join(samples.names[k] for k in needs)
+            having = samples.present[:, list(needs)].all(axis=1)
+        rows = train[having[train]]
+        if rows.size < 2:
+            raise ValueError(
+                f"only {rows.size} of {train.size} training samples have {name!r}: leave it out, there is nothing to "
+                "learn about it"
+            )
+        if kernels is None:
+            normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
+            entries = np.array(matrix[np.ix_(rows, rows)], dtype=float)
+            parts.append(MatrixPart(name, needs, mine, entries, rows, normaliser))
+            continue
+        # settled on training samples that have the part; nothing else is read
+        known = take(samples, rows).bare()
+        settled = list(resolve_kernels([kernels[j] for j in mine], known))
+        if center:
+            settled = [kernel.recentred(known) for kernel in settled]
+        names = [kernel.name for kernel in settled]
+        normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(known), names)
+        parts.append(SampledPart(name, needs, mine, BoundKernels(settled, known, normaliser)))
     present = np.stack([part.present(samples) for part in parts], axis=1)
-    n = present.shape[0]
     offsets = packed_offsets(n)
     store = np.zeros((m, n * (n + 1) // 2))
     means = np.zeros((len(parts), n, n))

@@ -19,9 +19,10 @@ from .power import Chain, base_groups, find_chains
 
 
 def facts_of_kernels(
-    kernels: list[Kernel],
+    kernels: list[Kernel] | None,
     samples: Any,
-    factors: bool,
+    normalize: str | None,
+    center: bool,
     *,
     place: Place = "host",
     kind: str = "",
@@ -29,10 +30,18 @@ def facts_of_kernels(
     memory_budget: int | float | str | None = None,
     **others: Any,
 ) -> Facts:
-    """Read the facts of kernels on samples; ``kind`` is that of the samples where they are no rows of numbers.
+    """Read the facts of kernels on samples, or of matrices; ``kind`` is that of samples that are no rows of numbers.
 
     ``others`` are facts that the caller knows.
     """
+    factors = not center and normalize != "cosine"
+    if kernels is None:
+        n, m, whole = samples[0].shape[0], len(samples), parse_bytes(memory_budget)
+        needed = 16 * n * n + (0 if used_in_place(samples, center) else m * (n * (n + 1) // 2) * 8)
+        facts = Facts(
+            n, m, can or Abilities(), place, "matrices", factors=factors, needed=needed, memory=whole
+        )
+        return replace(facts, process_memory=default_budget(), **others)
     n, m = n_samples(samples), len(kernels)
     ranks = ranks_of(kernels, samples)
     known = [rank for rank in ranks if rank is not None]
@@ -58,6 +67,12 @@ def facts_of_kernels(
     if place == "host":  # elsewhere all kernels are kept alike
         facts = replace(facts, every=split(np.inf), own=split(n), low=split(n / MIXING_SHARE), none=split(-1))
     return replace(facts, **others)
+
+
+def used_in_place(matrices: Any, center: bool) -> bool:
+    """Whether matrices are used where they lie, because they are in one piece and need a factor at most."""
+    plain = isinstance(matrices, np.ndarray) and matrices.dtype in (np.float64, np.float32)
+    return plain and matrices.flags.c_contiguous and not center
 
 
 def facts_of_bank(bank: Bank, can: Abilities) -> Facts:

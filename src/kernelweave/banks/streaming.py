@@ -20,7 +20,6 @@ from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
 from .decide import Decision
 from .lowrank import (
-    Features,
     FeatureStorage,
     column_squares,
     feature_bytes,
@@ -432,23 +431,12 @@ class FeatureStream(FeatureStorage):
         return out * ((self.ranks > 0) * self.scale)[:, None]
 
 
-def streaming_bank(
+def feature_stream(
     kernels: list[Kernel], samples: Any, normaliser: Normaliser, dtype: Any, threads: int
-) -> Features:
-    """Bind kernels to rows that are streamed, and learn their traces in one sweep."""
-    without = [kernel.name for kernel in kernels if kernel.rank(samples.shape[1]) is None]
-    if without:
-        raise ValueError(
-            f"storage='stream' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
-            "kernels): wrap them in kernels.nystroem(...), or use kernels.random_fourier"
-        )
-    if not normaliser.keeps_powers():
-        raise ValueError(
-            "storage='stream' takes normalize='trace' or None, without centring: what else there is needs all rows "
-            "at once"
-        )
+) -> FeatureStream:
+    """Stream rows, and learn the traces of the kernels in one sweep."""
     stream = FeatureStream(kernels, samples, dtype=dtype, threads=threads)
     if normaliser.mode == "trace":
         normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
         stream.scale = normaliser.scale.copy()
-    return Features(stream)
+    return stream

@@ -6,7 +6,7 @@ in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,11 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Storage, support
+from .build import check_kernels, learn_blockwise
 from .decide import Decision
-from .devices import HOST_BLOCK, Factor, device_of, is_tensor, load_torch, wide_dtype
-from .gram import Gram
+from .devices import HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
 from .lazy import row_slices
-from .lowrank import Features, FeatureStorage
+from .lowrank import FeatureStorage
 from .normalise import Normaliser
 from .power import base_groups
 from .streaming import FeatureStream
@@ -309,17 +309,20 @@ class DeviceMatrices(Storage):
         return self.source.diag()
 
 
-def torch_bank(source: DeviceKernels, decision: Decision) -> Gram:
-    """Store kernels on a device in the type that was decided, or compute their entries in every pass."""
-    stored = decision.storage == "dense"
-    bank = Gram(DeviceMatrices(source, getattr(load_torch(), decision.dtype) if stored else None))
-    bank.decision = decision
-    return bank
+def device_facts(n: int, device: Any, storage: str, dtype: str, memory_budget: Any) -> dict[str, Any]:
+    """Return the facts that a device adds: its kind, its memory, the blocks that exist at once while it computes."""
+    block = min(GPU_BLOCK if device.type == "cuda" else HOST_BLOCK, n * n)
+    return {
+        "place": "device", "device": device.type, "memory": budget_of(device, memory_budget),
+        "block_bytes": BLOCKS_AT_ONCE * block * computed_dtype(device, storage, dtype).itemsize,
+    }  # fmt: skip
 
 
-def block_bytes(n: int, device: Any, itemsize: int) -> int:
-    """Return the bytes of the blocks that exist at once while kernels are computed on a device."""
-    return BLOCKS_AT_ONCE * min(GPU_BLOCK if device.type == "cuda" else HOST_BLOCK, n * n) * itemsize
+def computed_dtype(device: Any, storage: str, dtype: str) -> Any:
+    """Return the type that entries are computed in: single precision, double where they are to be stored so."""
+    torch = load_torch()
+    double = dtype == "float64" and storage == "dense" and device.type != "mps"
+    return torch.float64 if double else torch.float32
 
 
 #: rows of a block that is made, and of one that is only read; both keep a device busy
@@ -475,25 +478,35 @@ class DeviceFeatures(FeatureStorage):
         return self.source.shuffled(rng)
 
 
-def torch_feature_bank(
-    kernels: Sequence[Kernel],
+def device_storage(
+    kernels: list[Kernel] | None,
     samples: Any,
+    n: int,
     normaliser: Normaliser,
-    device: Any,
     decision: Decision,
+    device: Any,
     threads: int,
-) -> Features:
-    """Put the features on the device in the type that was decided, and learn their traces there."""
-    kind = getattr(load_torch(), decision.dtype)
-    source = FeatureStream(kernels, samples, dtype=np.float64 if kind.itemsize == 8 else np.float32,
-                           block_rows=BLOCK_ROWS, threads=threads)  # fmt: skip
-    features = DeviceFeatures(source, device, kind)
-    if normaliser.mode == "trace":
-        normaliser.learn_traces(np.arange(features.m), features.mean_squares())
-        features.scale = source.scale = normaliser.scale.copy()
-    bank = Features(features)
-    bank.decision = decision
-    return bank
+) -> Storage:
+    """Put features or matrices on a device in the type that was decided, or compute entries there in every pass."""
+    kept = getattr(load_torch(), decision.dtype)
+    if kernels is None:
+        for j, matrix in enumerate(samples):
+            means = matrix.mean(axis=1) if normaliser.center else None
+            normaliser.learn(j, np.diagonal(matrix).astype(float), means)
+    elif decision.representation == "features":
+        source = FeatureStream(kernels, samples, dtype=np.float64 if kept.itemsize == 8 else np.float32,
+                               block_rows=BLOCK_ROWS, threads=threads)  # fmt: skip
+        features = DeviceFeatures(source, device, kept)
+        if normaliser.mode == "trace":
+            normaliser.learn_traces(np.arange(features.m), features.mean_squares())
+            features.scale = source.scale = normaliser.scale.copy()
+        return features
+    else:
+        check_kernels(kernels, samples)
+        learn_blockwise(kernels, np.arange(len(kernels)), samples, n, normaliser)
+    computed = computed_dtype(device, decision.storage, decision.dtype)
+    values = DeviceKernels(kernels or [], samples, n, normaliser, device, computed)
+    return DeviceMatrices(values, kept if decision.storage == "dense" else None)
 
 
 def prediction_device(device: Any, X: Any) -> Any:

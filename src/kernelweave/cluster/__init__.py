@@ -4,10 +4,10 @@ Programs reach this subpackage as ``kernelweave.distributed``.
 """
 
 from ._dask import ClusterSamples, DaskRows, cluster_samples, fit, in_memory, is_dask, lazily
-from .banks import WorkerFeatures, WorkerKernels, cluster_feature_bank, cluster_kernel_bank
+from .banks import WorkerFeatures, WorkerKernels, cluster_bank
 from .workers import ClusterCost, Workers
 
 __all__ = [
     "ClusterCost", "ClusterSamples", "DaskRows", "WorkerFeatures", "WorkerKernels", "Workers",
-    "cluster_feature_bank", "cluster_kernel_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
+    "cluster_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
 ]  # fmt: skip

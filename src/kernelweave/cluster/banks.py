@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Array, Index
-from ..banks import Features, FeatureStorage, Gram, Normaliser, Storage, support
+from ..banks import Features, FeatureStorage, Gram, Normaliser, Rows, Storage, support
 from ..banks.decide import Asked, Decision, keep
 from ..banks.facts import facts_of_kernels
 from ..banks.memory import parse_bytes
+from ..kernels import n_samples
 from ._dask import cut_rows, send_rows
 from .workers import FeaturePart, KernelPart, Workers
 
@@ -187,78 +188,62 @@ class WorkerFeatures(_OnWorkers, FeatureStorage):
         return np.stack([self.lengths(np.repeat(one * self.scale, self.ranks)) for one in np.eye(self.m)])
 
 
-def cluster_kernel_bank(
+def cluster_bank(
     client: Any,
     kernels: list[Any],
     samples: Any,
-    n: int,
     normaliser: Normaliser,
     *,
     storage: str = "auto",
     dtype: Any = "float64",
     memory_budget: int | float | str | None = None,
 ) -> Gram:
-    """Exact kernels, a run of rows a worker; every worker has all samples, the client as well."""
-    dtype = np.dtype(dtype)
-    bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
-    m = len(kernels)
+    """Kernels on a cluster, a run of rows a worker.
+
+    Of rows that are on the workers, or that these read (``Rows``), explicit features are kept or computed; of samples
+    in memory, which the client and every worker have, exact kernels.
+    """
+    number, n, m, threads = np.dtype(dtype), n_samples(samples), len(kernels), len(client.nthreads())
+    sweeps = isinstance(samples, Rows)
+    bounds = cut_rows(samples, threads) if sweeps else even_cuts(n, threads)
     facts = facts_of_kernels(
-        kernels, samples, normaliser.keeps_powers(), place="cluster", kind="other",
+        kernels, samples, normaliser.mode, normaliser.center, place="cluster", kind="rows" if sweeps else "other",
         height=int(np.max(np.diff(bounds))), memory=memory_of_workers(client, memory_budget),
     )  # fmt: skip
-    decision = keep(facts, Asked(storage=storage, dtype=dtype.name))
-    stored = decision.storage == "dense"
+    decision = keep(facts, Asked(storage=storage, dtype=number.name))
+    stored = decision.storage in ("dense", "lowrank")
 
     def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
+        if sweeps:
+            return kernels, send_rows(samples, first, last, client, worker), number.name, stored
         here = client.scatter(samples, workers=[worker], hash=False)
-        return kernels, here, n, first, last, dtype.name, stored
+        return kernels, here, n, first, last, number.name, stored
 
-    workers = _on_workers(client, KernelPart, bounds, arguments)
-    means = np.concatenate(workers.ask_all("row_means"), axis=1) if normaliser.center else None
-    for j, kernel in enumerate(kernels):
-        normaliser.learn(j, kernel.diag(samples), None if means is None else means[j])
-    everyone = [(normaliser,)] * (bounds.size - 1)
-    workers.cost.stored = sum(workers.attach("settle", everyone))
-    bank = Gram(WorkerKernels(workers, bounds, m, dtype == np.float64, stored))
+    workers = _on_workers(client, FeaturePart if sweeps else KernelPart, bounds, arguments)
+    if sweeps:
+        starts, stored_bytes = zip(*workers.ask_all("shape"), strict=True)
+        workers.cost.stored = sum(stored_bytes)
+        features = WorkerFeatures(workers, bounds, starts[0], number == np.float64)
+        if normaliser.mode == "trace":
+            means = workers.ask_all("read", False, "mean_squares")
+            sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
+            normaliser.learn_traces(np.arange(m), sums / n)
+            features.scale = normaliser.scale.copy()
+        bank: Gram = Features(features)
+    else:
+        row_means = np.concatenate(workers.ask_all("row_means"), axis=1) if normaliser.center else None
+        for j, kernel in enumerate(kernels):
+            normaliser.learn(j, kernel.diag(samples), None if row_means is None else row_means[j])
+        everyone = [(normaliser,)] * (bounds.size - 1)
+        workers.cost.stored = sum(workers.attach("settle", everyone))
+        bank = Gram(WorkerKernels(workers, bounds, m, number == np.float64, stored))
     bank.decision = decision
     return bank
 
 
-def cluster_feature_bank(
-    client: Any,
-    kernels: list[Any],
-    source: Any,
-    normaliser: Normaliser,
-    *,
-    storage: str = "auto",
-    dtype: Any = "float64",
-    memory_budget: int | float | str | None = None,
-) -> Features:
-    """Explicit features of rows that are on the workers, or that these read."""
-    dtype = np.dtype(dtype)
-    bounds = cut_rows(source, len(client.nthreads()))
-    facts = facts_of_kernels(
-        kernels, source, normaliser.keeps_powers(), place="cluster", kind="rows",
-        height=int(np.max(np.diff(bounds))), memory=memory_of_workers(client, memory_budget),
-    )  # fmt: skip
-    decision = keep(facts, Asked(storage=storage, dtype=dtype.name))
-    stored = decision.storage == "lowrank"
-
-    def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
-        return kernels, send_rows(source, first, last, client, worker), dtype.name, stored
-
-    workers = _on_workers(client, FeaturePart, bounds, arguments)
-    starts, stored_bytes = zip(*workers.ask_all("shape"), strict=True)
-    workers.cost.stored = sum(stored_bytes)
-    features = WorkerFeatures(workers, bounds, starts[0], dtype == np.float64)
-    if normaliser.mode == "trace":
-        means = workers.ask_all("read", False, "mean_squares")
-        sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
-        normaliser.learn_traces(np.arange(features.m), sums / features.n)
-        features.scale = normaliser.scale.copy()
-    bank = Features(features)
-    bank.decision = decision
-    return bank
+def even_cuts(n: int, parts: int) -> Index:
+    """Cut n rows into runs of about the same length."""
+    return np.unique(np.linspace(0, n, min(parts, n) + 1).round().astype(np.intp))
 
 
 def _on_workers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,17 @@ from ..banks import (
     check_kernels,
     check_storage,
     completed_bank,
-    completed_matrices,
-    learn_blockwise,
-    precomputed_bank,
 )
-from ..banks.decide import Decision, Facts, keep
-from ..banks.devices import budget_of
+from ..banks.decide import keep
 from ..banks.facts import facts_of_kernels
 from ..banks.normalise import Normaliser
 from ..banks.streaming import spread_rows
-from ..cluster import cluster_feature_bank, cluster_kernel_bank
+from ..cluster import cluster_bank
 from ..exceptions import ScaleWarning, warn_at_caller
-from ..kernels import Kernel, resolve_kernels, take, view_of
+from ..kernels import resolve_kernels, take, view_of
 from ._inputs import Training
 from ._parameters import Codes
-from ._plan import BankPlan, dtype_name, keeps_factors
+from ._plan import BankPlan, dtype_name
 
 
 @dataclass(frozen=True)
@@ -76,117 +71,65 @@ def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]
     """Build the bank of the training samples where they are to be, and what prediction needs of it."""
     if training.client is not None:
         return _on_cluster(training, plan)
-    if training.device is not None:
-        return _on_device(training, plan)
     if plan.missing != "error":
         return completed(training, plan)
-    options: dict[str, Any] = {
-        "normalize": plan.normalize, "center": plan.center, "memory_budget": plan.memory_budget,
-        "threads": plan.threads,
-    }  # fmt: skip
-    if training.kernels is None:
-        given, normaliser = precomputed_bank(training.samples, **options)
-        return given, PrecomputedKernels(given.n, given.m, normaliser)
-    samples = training.samples
-    if training.kind == "rows":
-        samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
-    resolved = resolve_kernels(training.kernels, samples)
-    if plan.center:
-        resolved = [kernel.recentred(samples) for kernel in resolved]
-    bank, normaliser = build_bank(
-        resolved, training.samples, decision=_decided(training, plan, resolved), **options
+    kernels, samples, device, rows = (
+        training.kernels,
+        training.samples,
+        training.device,
+        training.kind == "rows",
     )
-    if isinstance(bank, Features) and bank.streams:
-        return bank, BoundKernels(resolved, training.samples, normaliser, bank)
-    return bank, BoundKernels(resolved, training.samples, normaliser)
+    others: dict[str, Any] = {}
+    if device is not None:
+        from ..banks.torch_bank import device_facts
 
-
-def _decided(training: Training, plan: BankPlan, kernels: list[Kernel], **others: Any) -> Decision:
-    """Decide how settled kernels are kept on the training samples."""
+        check_storage(plan.storage, "device")  # X may be a tensor where no device was named
+        others = device_facts(training.n, device, plan.storage, dtype_name(plan.dtype), plan.memory_budget)
+    if kernels is not None:
+        # widths and landmarks are settled on a part that fits
+        part = samples[spread_rows(training.n)] if rows else samples
+        kernels = resolve_kernels(kernels, part)
+        if plan.center and device is None:
+            kernels = [kernel.recentred(part) for kernel in kernels]
     facts = facts_of_kernels(
-        kernels, training.samples, keeps_factors(plan), kind="rows" if training.kind == "rows" else "", can=plan.can,
+        kernels, samples, plan.normalize, plan.center, kind="rows" if rows else "", can=plan.can,
         memory_budget=plan.memory_budget, **others,
     )  # fmt: skip
-    return keep(facts, plan.asked())
+    bank, normaliser = build_bank(
+        kernels, samples, normalize=plan.normalize, center=plan.center, threads=plan.threads,
+        decision=keep(facts, plan.asked()), device=device,
+    )  # fmt: skip
+    if kernels is None:
+        return bank, PrecomputedKernels(bank.n, bank.m, normaliser)
+    if isinstance(bank, Features) and (bank.streams or device is not None):
+        return bank, BoundKernels(kernels, samples, normaliser, bank)
+    return bank, BoundKernels(kernels, samples, normaliser)
 
 
 def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
     """Build the bank on the workers of ``training.client``."""
-    options: dict[str, Any] = {
-        "storage": plan.storage, "dtype": plan.dtype, "memory_budget": plan.memory_budget,
-    }  # fmt: skip
-    n, m = training.n, len(training.names)
-    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
+    n, samples, rows = training.n, training.samples, training.kind == "rows"
+    normaliser = Normaliser.empty(plan.normalize, plan.center, len(training.names), n, training.names)
     assert training.kernels is not None  # matrices are refused where samples are on a cluster
-    if training.kind == "rows":
-        kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
-        rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
-        return rows, BoundKernels(kernels, training.samples, normaliser, rows)
-    check_storage(plan.storage, "cluster")
-    kernels = resolve_kernels(training.kernels, training.samples)
-    check_kernels(kernels, training.samples)
-    bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
-    return bank, BoundKernels(kernels, training.samples, normaliser)
-
-
-def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
-    """Build the bank on ``training.device``.
-
-    Entries are computed in single precision, in double where the bank is to be stored so.  Explicit features are put
-    there instead where they are all that a solver needs.
-    """
-    import torch
-
-    from ..banks.torch_bank import DeviceKernels, block_bytes, torch_bank, torch_feature_bank
-
-    check_storage(plan.storage, "device")  # X may be a tensor where no device was named
-    name = dtype_name(plan.dtype)
-    double = name == "float64" and plan.storage == "dense" and training.device.type != "mps"
-    dtype = torch.float64 if double else torch.float32
-    n, m = training.n, len(training.names)
-    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
-    here: dict[str, Any] = {
-        "place": "device", "device": training.device.type, "memory": budget_of(training.device, plan.memory_budget),
-        "block_bytes": block_bytes(n, training.device, dtype.itemsize),
-    }  # fmt: skip
-    if training.kernels is None:
-        if normaliser.mode == "cosine":
-            raise ValueError(
-                "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
-            )
-        for j, matrix in enumerate(training.samples):
-            means = matrix.mean(axis=1) if normaliser.center else None
-            normaliser.learn(j, np.diagonal(matrix).astype(float), means)
-        decision = keep(
-            Facts(n, m, plan.can, samples="matrices", factors=keeps_factors(plan), **here), plan.asked()
-        )
-        source = DeviceKernels([], training.samples, n, normaliser, training.device, dtype)
-        return torch_bank(source, decision), PrecomputedKernels(n, m, normaliser)
-    kernels = resolve_kernels(training.kernels, training.samples)
-    decision = _decided(training, plan, kernels, **here)
-    if decision.representation == "features":
-        features = torch_feature_bank(
-            kernels, training.samples, normaliser, training.device, decision, plan.threads
-        )
-        return features, BoundKernels(kernels, training.samples, normaliser, features)
-    check_kernels(kernels, training.samples)
-    learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
-    source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)
-    return torch_bank(source, decision), BoundKernels(kernels, training.samples, normaliser)
+    if not rows:
+        check_storage(plan.storage, "cluster")
+    kernels = resolve_kernels(training.kernels, samples[spread_rows(n)] if rows else samples)
+    if not rows:
+        check_kernels(kernels, samples)
+    bank = cluster_bank(
+        training.client, kernels, samples, normaliser, storage=plan.storage, dtype=plan.dtype,
+        memory_budget=plan.memory_budget,
+    )  # fmt: skip
+    return bank, BoundKernels(kernels, samples, normaliser, bank if isinstance(bank, Features) else None)
 
 
 def completed(
     training: Training, plan: BankPlan, train: Codes | None = None
 ) -> tuple[Bank, PredictingKernels]:
     """Build a bank of kernels that samples may lack, everything learnt on the samples ``train``."""
-    complete = (
-        partial(completed_matrices, training.samples)
-        if training.kernels is None
-        else partial(completed_bank, training.kernels, training.samples)
-    )
-    return complete(
-        how=plan.missing, normalize=plan.normalize, center=plan.center, memory_budget=plan.memory_budget,
-        threads=plan.threads, train=train,
+    return completed_bank(
+        training.kernels, training.samples, plan.missing, normalize=plan.normalize, center=plan.center,
+        memory_budget=plan.memory_budget, threads=plan.threads, train=train,
     )  # fmt: skip
 
 

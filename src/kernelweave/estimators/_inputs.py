@@ -30,7 +30,7 @@ from ..kernels import (
 )
 from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_views, refuse_missing
 from ._parameters import Device, KernelsLike, Samples
-from ._plan import BankPlan, keeps_factors
+from ._plan import BankPlan
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _rows_for_features(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) 
         return None
     kernels = expand_kernels(spec, Schema.of(rows))
     facts = facts_of_kernels(
-        kernels, rows, keeps_factors(plan), place="cluster", kind="rows" if isinstance(samples, Rows) else "",
+        kernels, rows, plan.normalize, plan.center, place="cluster", kind="rows" if isinstance(samples, Rows) else "",
         can=plan.can, memory=np.inf,
     )  # fmt: skip
     return rows if keep(facts, plan.asked()).representation == "features" else None

@@ -237,11 +237,6 @@ def _seeded(solver: Solver, seed: int) -> Solver:
     return seeded
 
 
-def keeps_factors(plan: BankPlan) -> bool:
-    """Whether normalisation gives every kernel a factor and no more."""
-    return not plan.center and plan.normalize != "cosine"
-
-
 def dtype_name(dtype: DTypeLike) -> str:
     """Return a type by its name, nothing where it is none; ``bfloat16`` is one that NumPy has not."""
     if isinstance(dtype, str) and dtype in DTYPES:

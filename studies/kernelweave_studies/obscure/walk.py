@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.banks import precomputed_bank
+from kernelweave.banks import build_bank
 from kernelweave.norms import Block
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, solve
@@ -36,7 +36,7 @@ def warm_up(solver: Any, problem: MKLProblem) -> None:
     """Compile what the solver needs, on a small problem of the same kind, so that no compiler is timed."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(3, 20, 5))
-    bank, _ = precomputed_bank(Z @ Z.transpose(0, 2, 1))
+    bank, _ = build_bank(None, Z @ Z.transpose(0, 2, 1))
     small = problem_of(bank, np.arange(20) % 3, problem.norm, 1.0)
     state = solver.init(small, None, 1e-3)
     for _ in range(12):
