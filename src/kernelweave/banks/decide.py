@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ..exceptions import MemoryBudgetError
 from .memory import Place, check_storage, human, refuse
@@ -160,213 +159,96 @@ class Case:
 
     def __init__(self, facts: Facts, asked: Asked) -> None:
         self.facts, self.asked, self.kept = facts, asked, asked.kept or Decision()
-        self.n, self.m, self.can = facts.n, facts.m, facts.can
-        self.storage, self.auto = asked.storage, asked.storage == "auto"
-        self.memory, self.needed = facts.memory, facts.needed
+        self.n, self.m, self.can, self.storage = facts.n, facts.m, facts.can, asked.storage
+        self.memory, self.needed, self.auto = facts.memory, facts.needed, asked.storage == "auto"
+        n, m, itemsize, is_open = facts.n, facts.m, SIZES[asked.dtype], asked.solver is None
+        values = self.storage in ("auto", "dense", "lazy")
+        #: sums over samples are all that a solver needs
+        self.sums = bool(self.can.serves.intersection(ON_SUMS)) if is_open else not asked.mixes
 
-    # how the kernels can be kept
-
-    @cached_property
-    def in_memory(self) -> bool:
-        """Whether kernels are computed from samples in this process's memory, and may stay there."""
-        f = self.facts
-        asked = self.storage != "stream" and not (self.storage == "lowrank" and f.unranked)
-        return f.place == "host" and f.samples in ("numbers", "other") and asked
-
-    @cached_property
-    def streams(self) -> bool:
-        """Whether features are to be computed in every sweep, because that is asked for or rows are not in memory."""
-        return self.storage == "stream" or (self.auto and self.facts.samples == "rows")
-
-    @cached_property
-    def sums(self) -> bool:
-        """Whether sums over samples are all that a solver needs."""
-        return (
-            bool(self.can.serves.intersection(ON_SUMS)) if self.asked.solver is None else not self.asked.mixes
-        )
-
-    @cached_property
-    def suits_blocks(self) -> bool:
-        """Whether kernels of these ranks, on n samples, are better served by their features than by a mixed kernel."""
-        f = self.facts
-        return (
-            self.n >= MANY_SAMPLES
-            and f.unranked == 0
-            and f.rank <= self.n
-            and not thin(self.n, self.m, f.rank)
-        )
-
-    @cached_property
-    def by_blocks(self) -> bool:
-        """Whether an open solver will go over explicit features of all kernels, which fit."""
-        open_one = self.asked.solver is None and "block_descent" in self.can.serves
-        suited = open_one and self.suits_blocks and self.storage in ("auto", "lowrank")
-        return suited and self.facts.every.feature_bytes <= self.memory
-
-    @cached_property
-    def mixes(self) -> bool:
-        """Whether the mixed kernel will be wanted."""
-        return self.asked.mixes and not self.by_blocks
-
-    @cached_property
-    def split(self) -> Split:
-        """Which kernels are kept as features."""
-        f = self.facts
+        #: kernels are computed from samples in this process's memory, and may stay there
+        self.in_memory = facts.place == "host" and facts.samples in ("numbers", "other")
+        self.in_memory &= self.storage != "stream" and not (self.storage == "lowrank" and facts.unranked)
+        #: features are computed in every sweep, because that is asked for or rows are not in memory
+        self.streams = self.storage == "stream" or (self.auto and facts.samples == "rows")
+        #: kernels of these ranks, on n samples, are better served by their features than by a mixed kernel
+        self.suits_blocks = n >= MANY_SAMPLES and facts.unranked == 0 and facts.rank <= n
+        self.suits_blocks &= not thin(n, m, facts.rank)
+        #: an open solver will go over explicit features of all kernels, which fit
+        self.by_blocks = is_open and "block_descent" in self.can.serves and self.suits_blocks
+        self.by_blocks &= self.storage in ("auto", "lowrank") and facts.every.feature_bytes <= self.memory
+        #: the mixed kernel will be wanted
+        self.mixes = asked.mixes and not self.by_blocks
+        #: which kernels are kept as features
+        self.split = facts.every if self.storage == "lowrank" else facts.none
         if self.auto:
-            return f.low if self.mixes else f.own
-        return f.every if self.storage == "lowrank" else f.none
-
-    @cached_property
-    def feature_dtype(self) -> str:
-        """Type of explicit features: single precision where that is asked for and features are merely summed."""
-        single = self.asked.dtype == "float32" and not self.mixes
-        return "float32" if single and self.facts.factors and self.facts.samples == "numbers" else "float64"
-
-    @cached_property
-    def features(self) -> int:
-        """Bytes of explicit features."""
-        return self.split.feature_bytes // (2 if self.feature_dtype == "float32" else 1)
-
-    @cached_property
-    def matrices(self) -> int:
-        """Bytes of packed matrices."""
-        chains = (
-            self.split.matrices if self.storage == "dense" or not self.facts.factors else self.split.chains
+            self.split = facts.low if self.mixes else facts.own
+        #: features are in single precision where that is asked for and they are merely summed
+        single = asked.dtype == "float32" and not self.mixes and facts.factors and facts.samples == "numbers"
+        self.feature_dtype = "float32" if single else "float64"
+        #: bytes of explicit features, and of packed matrices
+        self.features = self.split.feature_bytes // (2 if single else 1)
+        powers = self.storage != "dense" and facts.factors
+        self.matrices = (self.split.chains if powers else self.split.matrices) * (n * (n + 1) // 2) * itemsize
+        #: the mixed kernel of all samples fits, where one of some of them would do
+        fewer = (
+            self.mixes and is_open and "working_set" in self.can.serves and self.storage in ("auto", "lazy")
         )
-        return chains * (self.n * (self.n + 1) // 2) * SIZES[self.asked.dtype]
+        self.whole = not fewer or self.features + 2 * 8 * n**2 <= self.memory
+        #: bytes of the mixed kernel of all samples, or of a working set, and of what the SVM engine copies of it
+        mixed = n if self.whole else min(n, LEAST_WORKING_SET)
+        self.working = 2 * 8 * mixed**2 if self.mixes or not self.whole else 0
+        #: bytes of everything where entries are computed in every pass, and where matrices are stored
+        self.computed = self.features + self.working
+        self.stored = self.computed + self.matrices
 
-    @cached_property
-    def whole(self) -> bool:
-        """Whether the mixed kernel of all samples fits, where one of some of them would do."""
-        fewer = self.asked.solver is None and "working_set" in self.can.serves
-        if not (self.mixes and fewer and self.storage in ("auto", "lazy")):
-            return True
-        return self.features + 2 * 8 * self.n**2 <= self.memory
+        #: on a device explicit features, fewer than samples, are all that is needed
+        self.features_there = facts.place == "device" and facts.samples == "numbers" and facts.unranked == 0
+        self.features_there &= facts.factors and (
+            self.storage == "lowrank" or (self.auto and self.sums and facts.columns <= n)
+        )
+        #: their type, what is asked for or else single precision, and their bytes
+        self.device_dtype = asked.dtype
+        if (self.storage != "lowrank" and itemsize > 2) or (facts.device == "mps" and itemsize == 8):
+            self.device_dtype = "float32"
+        self.device_bytes = n * facts.columns * SIZES[self.device_dtype]
+        #: kernel values are wanted on a device, and the mixed kernel
+        self.on_device = facts.place == "device" and facts.samples != "rows" and values
+        self.on_device &= not self.features_there
+        self.device_mixes = asked.mixes or facts.samples == "matrices"
+        #: types in which a device stores kernels if it can, the first one first
+        self.first_dtype = "float32" if itemsize > 2 and self.auto else asked.dtype
+        self.half_dtype = "float16"
+        #: bytes of blocks and of the mixed kernel there, and with all kernels in each of these types
+        self.device_working = facts.block_bytes + (4 * n**2 if self.device_mixes else 0)
+        self.device_stored = self.on_device_in(self.first_dtype)
+        self.device_halved = self.on_device_in(self.half_dtype)
 
-    @cached_property
-    def working(self) -> int:
-        """Bytes of the mixed kernel of all samples, or of a working set, and of what the SVM engine copies of it."""
-        mixed = self.n if self.whole else min(self.n, LEAST_WORKING_SET)
-        return 2 * 8 * mixed**2 if self.mixes or not self.whole else 0
+        #: rows stay on the workers of a cluster, because explicit features of them are all that will be needed
+        self.rows_there = facts.place == "cluster" and facts.samples in ("numbers", "rows")
+        self.rows_there &= facts.unranked == 0 and facts.factors
+        if self.auto and facts.samples != "rows":
+            self.rows_there &= self.sums and facts.columns <= n
+        else:
+            self.rows_there &= self.storage in ("auto", "lowrank", "stream")
+        #: kernel values are kept on the workers, or computed there
+        self.kernels_there = facts.place == "cluster" and facts.samples in ("numbers", "other") and values
+        self.kernels_there &= not self.rows_there
+        #: bytes of the features of a worker's rows, and of their kernel values
+        self.row_bytes = facts.height * facts.columns * itemsize
+        self.worker_bytes = m * facts.height * n * itemsize
 
-    @cached_property
-    def stored(self) -> int:
-        """Bytes of everything, matrices stored."""
-        return self.features + self.matrices + self.working
-
-    @cached_property
-    def computed(self) -> int:
-        """Bytes of everything, matrices computed in every pass."""
-        return self.features + self.working
-
-    # on a device
-
-    @cached_property
-    def device_bytes(self) -> int:
-        """Bytes of explicit features on a device."""
-        return self.n * self.facts.columns * SIZES[self.device_dtype]
-
-    @cached_property
-    def features_there(self) -> bool:
-        """Whether explicit features, fewer than samples, are all that a device needs."""
-        f = self.facts
-        able = f.place == "device" and f.samples == "numbers" and f.unranked == 0 and f.factors
-        return able and (self.storage == "lowrank" or (self.auto and self.sums and f.columns <= self.n))
-
-    @cached_property
-    def device_dtype(self) -> str:
-        """Type of features on a device: what is asked for, else single precision."""
-        name = self.asked.dtype
-        if self.storage != "lowrank" and "16" not in name:
-            return "float32"
-        return "float32" if name == "float64" and self.facts.device == "mps" else name
-
-    @cached_property
-    def on_device(self) -> bool:
-        """Whether kernel values are wanted on a device."""
-        other = self.facts.samples != "rows" and self.storage in ("auto", "dense", "lazy")
-        return self.facts.place == "device" and other and not self.features_there
-
-    @cached_property
-    def device_mixes(self) -> bool:
-        """Whether the mixed kernel will be wanted on a device."""
-        return self.asked.mixes or self.facts.samples == "matrices"
-
-    @cached_property
-    def device_working(self) -> int:
-        """Bytes of blocks and of the mixed kernel on a device."""
-        return self.facts.block_bytes + (4 * self.n**2 if self.device_mixes else 0)
+        #: features are read in sweeps: streamed, on a device or on a cluster
+        far = self.kept.storage == "stream" or self.kept.place != "host"
+        self.swept = self.kept.representation == "features" and far
+        #: the mixed kernel of all samples takes too much memory
+        self.too_many = not self.kept.whole or 8 * n**2 > facts.process_memory // MIXED_SHARE
+        #: explicit features of all kernels are in this process's memory
+        self.at_hand = self.kept.rank is not None
 
     def on_device_in(self, dtype: str) -> int:
         """Bytes of all kernels on a device in some type, and of the working memory."""
         return self.m * self.n**2 * SIZES[dtype] + self.device_working
-
-    @cached_property
-    def device_stored(self) -> int:
-        """Bytes of the same in the first type that is tried."""
-        return self.on_device_in(self.first_dtype)
-
-    half_dtype = "float16"
-
-    @cached_property
-    def device_halved(self) -> int:
-        """Bytes of the same in half precision."""
-        return self.on_device_in(self.half_dtype)
-
-    @cached_property
-    def first_dtype(self) -> str:
-        """Type in which a device stores kernels if it can."""
-        half = SIZES[self.asked.dtype] == 2
-        return self.asked.dtype if half or not self.auto else "float32"
-
-    # on a cluster
-
-    @cached_property
-    def insists(self) -> bool:
-        """Whether the rows are to stay on the workers whatever the solver needs."""
-        return not self.auto or self.facts.samples == "rows"
-
-    @cached_property
-    def rows_there(self) -> bool:
-        """Whether the rows stay on the workers, because explicit features of them are all that will be needed."""
-        f = self.facts
-        able = f.place == "cluster" and f.samples in ("numbers", "rows") and f.unranked == 0 and f.factors
-        asked = self.storage in ("auto", "lowrank", "stream")
-        return able and asked and (self.insists or (self.sums and f.columns <= self.n))
-
-    @cached_property
-    def row_bytes(self) -> int:
-        """Bytes of the features of a worker's rows."""
-        return self.facts.height * self.facts.columns * SIZES[self.asked.dtype]
-
-    @cached_property
-    def worker_bytes(self) -> int:
-        """Bytes of the kernel values of a worker's rows."""
-        return self.m * self.facts.height * self.n * SIZES[self.asked.dtype]
-
-    @cached_property
-    def kernels_there(self) -> bool:
-        """Whether kernel values are kept on the workers, or computed there."""
-        other = self.facts.samples in ("numbers", "other") and self.storage in ("auto", "dense", "lazy")
-        return self.facts.place == "cluster" and other and not self.rows_there
-
-    # which solver reads them
-
-    @cached_property
-    def swept(self) -> bool:
-        """Whether features are read in sweeps: streamed, on a device or on a cluster."""
-        far = self.kept.storage == "stream" or self.kept.place != "host"
-        return self.kept.representation == "features" and far
-
-    @cached_property
-    def too_many(self) -> bool:
-        """Whether the mixed kernel of all samples takes too much memory."""
-        return not self.kept.whole or 8 * self.n**2 > self.facts.process_memory // MIXED_SHARE
-
-    @cached_property
-    def at_hand(self) -> bool:
-        """Whether explicit features of all kernels are in this process's memory."""
-        return self.kept.rank is not None
 
     def serves(self, solver: str) -> bool:
         """Whether a solver serves loss and norm."""
