@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 #: dark, middle and light, apart in grey as well as in colour
 INK = "#1b3a57"
@@ -17,6 +17,20 @@ def tidy(ax: Any, grid: str) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, color=FAINT, linewidth=0.8)
     ax.set_axisbelow(True)
+
+
+class Display:
+    """A picture that is drawn by ``plot``, and keeps its axes and figure."""
+
+    ax_: Any
+    figure_: Any
+
+    def _drawn_on(self, ax: Any, grid: str | None = None) -> Self:
+        """Keep the axes, tidy but for ``grid=None``, and return the display."""
+        if grid is not None:
+            tidy(ax, grid)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def shorten(name: str, most: int = 48) -> str:

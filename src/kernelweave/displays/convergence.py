@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .colours import ACCENT, FAINT, INK, LINES, axes_to_draw_on, tidy
+from .colours import ACCENT, FAINT, INK, LINES, Display, axes_to_draw_on
 
 _X_LABELS = {"passes": "passes over the bank", "seconds": "seconds", "iteration": "iteration"}
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Primal and dual bounds of the optimum, or the relative gap between them, as the fit went on.
 
     Parameters
@@ -166,7 +166,6 @@ class ConvergenceDisplay:
             if len(wanted) > 1:
                 columns = 1 + (len(wanted) - 1) // 6
                 ax.legend(title=self.several, frameon=False, ncols=columns, fontsize="small")
-        tidy(ax, "y")
         title = "bounds of the optimum" if kind == "bounds" else "relative gap"
         ax.set_title(f"{self.solver}: {title}" if self.solver else title.capitalize())
         ax.set_xlabel(_X_LABELS[x])
@@ -174,5 +173,4 @@ class ConvergenceDisplay:
             from matplotlib.ticker import MaxNLocator
 
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "y")

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import shapley_values
-from .colours import ACCENT, FAINT, INK, axes_to_draw_on, shorten, tidy
+from .colours import ACCENT, FAINT, INK, Display, axes_to_draw_on, shorten
 
 
-class ShapleyDisplay:
+class ShapleyDisplay(Display):
     """Shapley values of views for one decision: a bar for each, from the mean decision to that of the sample.
 
     Parameters
@@ -128,12 +128,10 @@ class ShapleyDisplay:
             f"decision value: {self.base:.2g} on average (dotted), {ends[-1] if ends else self.base:.2g} here"
         )
         ax.set_title(self.title)
-        tidy(ax, "x")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "x")
 
 
-class VarianceDisplay:
+class VarianceDisplay(Display):
     """Shares of variance, or parts of R2, by view: the spread over targets, or two views against each other.
 
     Parameters
@@ -168,9 +166,7 @@ class VarianceDisplay:
         ax.set_yticks(places, [shorten(str(name)) for name in names])
         ax.invert_yaxis()
         ax.set_xlabel(self.split.what)
-        tidy(ax, "x")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "x")
 
     def plot_pair(self, first: str, second: str, *, ax: Any = None, gridsize: int = 30) -> VarianceDisplay:
         """Draw the density of the targets over the parts of two views.
@@ -196,12 +192,10 @@ class VarianceDisplay:
         ax.set_xlabel(f"{self.split.what}, {shorten(first)}")
         ax.set_ylabel(f"{self.split.what}, {shorten(second)}")
         ax.figure.colorbar(self.density_, ax=ax, label="targets")
-        tidy(ax, "both")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "both")
 
 
-class NoiseDisplay:
+class NoiseDisplay(Display):
     """Probability that each training label is right, the most suspicious first.
 
     Parameters
@@ -313,7 +307,5 @@ class NoiseDisplay:
         ax.set_ylabel("probability that the label is right")
         if self.interval is not None or self.noise_rate is not None or self.wrong is not None:
             ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.66), fontsize="small")
-        tidy(ax, "y")
         ax.set_title("Suspected labels")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "y")

@@ -11,10 +11,10 @@ from .._components import nearest
 from ..estimators.fitted import function_of, samples_for
 from ..inspection import final_estimator, indefiniteness
 from ..inspection.views import paired, transformed
-from .colours import ACCENT, INK, axes_to_draw_on, tidy
+from .colours import ACCENT, INK, Display, axes_to_draw_on
 
 
-class KernelMatrixDisplay:
+class KernelMatrixDisplay(Display):
     """A kernel matrix with its samples sorted by label.
 
     Parameters
@@ -142,11 +142,10 @@ class KernelMatrixDisplay:
         if colorbar:
             ax.figure.colorbar(self.image_, ax=ax, label="kernel value")
         ax.set_title(self.name or "Kernel matrix")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
 
-class SpectrumDisplay:
+class SpectrumDisplay(Display):
     """Eigenvalues before and after, from the largest to the smallest.
 
     Parameters
@@ -245,6 +244,4 @@ class SpectrumDisplay:
             f"{100 * self.negative_share:.2g} % of the spectrum"
         )
         ax.legend(frameon=False)
-        tidy(ax, "y")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "y")

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import group_table, kernel_families
 from ..inspection.views import kernel_groups
-from .colours import ACCENT, FAINT, INK, LINES, axes_to_draw_on, shorten, tidy
+from .colours import ACCENT, FAINT, INK, LINES, Display, axes_to_draw_on, shorten, tidy
 
 
-class WeightsDisplay:
+class WeightsDisplay(Display):
     """Kernel weights, largest first; what does not fit is summed up in the last row, as a number without a bar.
 
     Parameters
@@ -156,8 +156,7 @@ class WeightsDisplay:
         if given:
             title += " (given, not learnt)" if given == m else f" ({given} given, not learnt)"
         ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax)
 
     def _bars(self, ax: Any, shown: list[int], rest: str, kwargs: dict[str, Any]) -> None:
         """Rows of kernels, under the names of their groups where there are any, with the sums over whole groups."""
@@ -239,7 +238,7 @@ class WeightsDisplay:
         ax.figure.colorbar(self.image_, ax=ax, label="weight")
 
 
-class GroupsDisplay:
+class GroupsDisplay(Display):
     """Weights of groups of columns (gene sets, views), the heaviest first, beside their shares of the variance.
 
     Parameters
@@ -333,12 +332,10 @@ class GroupsDisplay:
         # below the axes, where no bar reaches: as far as their own labels need, whatever their height
         below = -0.65 * ax.figure.dpi / ax.get_window_extent().height
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, below), ncols=2, frameon=False, fontsize="small")
-        tidy(ax, "x")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "x")
 
 
-class PathDisplay:
+class PathDisplay(Display):
     """Kernel weights over a series of C.
 
     Parameters
@@ -470,6 +467,4 @@ class PathDisplay:
         handles, _ = ax.get_legend_handles_labels()
         if handles:
             ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-        tidy(ax, "y")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn_on(ax, "y")

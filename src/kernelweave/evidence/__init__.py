@@ -7,19 +7,7 @@ from .design import Design
 from .points import Points
 
 __all__ = [
-    "Components",
-    "Criterion",
-    "Design",
-    "Folds",
-    "LeaveOneOut",
-    "Look",
-    "Points",
-    "Reml",
-    "Watch",
-    "WeightChoice",
-    "batch_size",
-    "choose_weights",
-    "log_likelihood",
-    "variance_components",
-]
+    "Components", "Criterion", "Design", "Folds", "LeaveOneOut", "Look", "Points", "Reml", "Watch", "WeightChoice",
+    "batch_size", "choose_weights", "log_likelihood", "variance_components",
+]  # fmt: skip
 __dir__ = __all__.copy  # completion shows the public names alone

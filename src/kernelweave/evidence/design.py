@@ -140,8 +140,3 @@ class Design:
         for d, product in zip(self.store(np.ascontiguousarray(weights.T)), products, strict=True):
             left -= d * product
         return left
-
-
-def reordered(values: Stored, order: tuple[int, ...]) -> Stored:
-    """Return an array with its axes in another order."""
-    return values.transpose(order) if isinstance(values, np.ndarray) else values.permute(order)

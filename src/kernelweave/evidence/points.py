@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 from .._numerics.matrices import TOLERANCE
 from .._numerics.namespace import cast, namespace, to_numpy
 from .._typing import Array
-from .design import Design, Stored, reordered
+from .design import Design, Stored
 
 #: sizes that are left to a factorisation; a device wants fewer, larger calls
 SMALL, SMALL_ON_DEVICE = 80, 128
@@ -158,9 +158,9 @@ class Points:
         wide, out = B.dtype, namespace(B).empty_like(B)
         for points, places, width in self.groups():
             part = B[:, :, places].reshape(c, n, -1, width)
-            part = cast(reordered(part, (2, 1, 0, 3)), self.flat.dtype).reshape(-1, n, c * width)
+            part = cast(part.swapaxes(0, 2), self.flat.dtype).reshape(-1, n, c * width)
             solved = cast(self.inverse[points] @ part, wide).reshape(-1, n, c, width)
-            out[:, :, places] = reordered(solved, (2, 1, 0, 3)).reshape(c, n, -1)
+            out[:, :, places] = solved.swapaxes(0, 2).reshape(c, n, -1)
         return out
 
     def solve(self, Y: Stored) -> tuple[Stored, Stored]:

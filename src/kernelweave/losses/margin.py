@@ -14,7 +14,7 @@ from .._numerics.intercepts import minimise_piecewise_linear
 from .._numerics.namespace import between, expit, namespace, softplus
 from .._numerics.projections import project_box_budget
 from .._typing import Array
-from ._base import DualBudget, Loss
+from ._base import DualBudget, Loss, registry
 from .regression import Squared
 
 
@@ -147,10 +147,8 @@ class Logistic(MarginLoss, registered_as="logistic"):
         return 1.0 / np.maximum(a * (1.0 - a), 1e-300)
 
     def of_several_classes(self) -> Loss:
-        from .multiclass import Multinomial
-
         # a loss derived from this one is not made of probabilities of one class against the rest
-        return Multinomial() if type(self) is Logistic else self
+        return registry["multinomial"]() if type(self) is Logistic else self
 
 
 #: smallest margin that relative gaps are divided by: below it the classifier is zero for all that doubles can tell

@@ -491,10 +491,8 @@ def _array(content: bytes) -> np.ndarray:
         raise ValueError("it holds objects, which would need allow_pickle=True")
     if dtype.kind not in KINDS or dtype.names or dtype.subdtype:
         raise ValueError(f"it holds {dtype}, neither numbers nor texts")
-    size, there = (
-        math.prod(shape),
-        len(content) - file.tell(),
-    )  # whole numbers of Python: no shape is too large
+    size = math.prod(shape)  # a whole number of Python: no shape is too large
+    there = len(content) - file.tell()
     if min(shape, default=0) < 0 or size * max(dtype.itemsize, 1) != there:
         raise ValueError(f"an array of shape {shape} does not have {there} bytes")
     return np.load(io.BytesIO(content), allow_pickle=False)

@@ -323,12 +323,10 @@ class MirrorDescent(SimilaritySolver):
         low, high = problem.extremes(G)
         squares = float(np.sum((0.5 * (high - low)) ** 2))
         room = 2.0 * problem.k * np.log(problem.n)
-        if self.step_size == "adaptive":
-            state.squares = (1.0 - w) * state.squares + w * squares
-            eta = FACTOR * np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
-        else:
-            state.squares = max(state.squares, squares)
-            eta = np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
+        adaptive = self.step_size == "adaptive"
+        state.squares = (1.0 - w) * state.squares + w * squares if adaptive else max(state.squares, squares)
+        share = FACTOR if adaptive else 1.0
+        eta = share * np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
         state.steps += eta
         state.spent += eta**2 * squares
         state.logs = state.logs - eta * G

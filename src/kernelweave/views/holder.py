@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._components import nearest
 from ._tables import (
     Block,
     absent_rows,
@@ -317,8 +318,6 @@ class Views:
     def position(self, name: str) -> int:
         """Return the number of a view; a name that is not one is refused with the nearest that is."""
         if name not in self.names:
-            from .._components import nearest
-
             close = nearest(name, list(self.names))
             raise ValueError(f"there is no view {name!r}.{close} Views: {', '.join(self.names)}")
         return self.names.index(name)

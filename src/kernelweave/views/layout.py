@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from .._components import nearest
 from .._numerics.significance import holm
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ._tables import is_table, unlike
@@ -58,8 +59,6 @@ class ViewLayout:
         new = as_views(X)
         unknown = [name for name in new.names if name not in self.names]
         if unknown:
-            from .._components import nearest
-
             raise ValueError(
                 f"the model knows no view {unknown[0]!r}.{nearest(unknown[0], self.names)} Its views are "
                 f"{', '.join(self.names)}"
@@ -67,7 +66,8 @@ class ViewLayout:
         blocks, columns = [], []
         present = np.zeros((len(new), len(self.names)), dtype=bool)
         for k, name in enumerate(self.names):
-            columns.append(None if self.columns[k] is None else tuple(self.columns[k] or ()))
+            known = self.columns[k]
+            columns.append(None if known is None else tuple(known))
             if name not in new:
                 shape = (len(new), self.widths[k])
                 # one NaN that stands for all of them
@@ -76,7 +76,7 @@ class ViewLayout:
                 continue
             at = new.position(name)
             present[:, k] = new.present[:, at]
-            block, known, theirs = new.blocks[at], self.columns[k], new.columns[at]
+            block, theirs = new.blocks[at], new.columns[at]
             if known is not None and theirs is not None and list(theirs) != known:
                 place = {column: j for j, column in enumerate(theirs)}
                 gone = [column for column in known if column not in place]
