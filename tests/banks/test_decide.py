@@ -449,6 +449,7 @@ WAYS = (
     "must be one of",
     "choose another",
     "has both",
+    "must be auto",
 )
 
 
