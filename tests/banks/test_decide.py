@@ -323,7 +323,7 @@ def test_rows_are_streamed_and_nothing_else(storage):
 @pytest.mark.parametrize(
     ("samples", "rule"), [("matrices", "given matrices"), ("incomplete", "completed kernels")]
 )
-@pytest.mark.parametrize("storage", ["auto", "dense", "lowrank"])
+@pytest.mark.parametrize("storage", ["auto", "dense", "lowrank", "stream"])
 def test_matrices_that_are_there_have_to_fit(samples, rule, storage):
     facts = Facts(10, 3, HINGE, samples=samples, needed=5000, memory=5000)
     found = decide(facts, Asked(storage=storage))
@@ -449,6 +449,7 @@ WAYS = (
     "must be one of",
     "choose another",
     "has both",
+    "must be auto",
 )
 
 
@@ -503,6 +504,10 @@ def test_every_rule_is_reached_and_every_refusal_names_a_way_out():
         assert asked.solver in (None, found.solver)
         if asked.storage in ("lazy", "stream") and facts.samples in ("numbers", "other"):
             assert found.storage == asked.storage or found.representation == "features"
+        if facts.samples in ("matrices", "incomplete"):
+            assert found.representation == "gram"
+        if facts.samples == "rows":
+            assert found.representation == "features"
         # asking again for what is kept changes nothing
         again = decide(facts, replace(asked, kept=found))
         assert again == found

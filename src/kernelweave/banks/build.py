@@ -337,11 +337,6 @@ def build_bank(
     m, n = len(samples if kernels is None else kernels), n_samples(samples[0] if kernels is None else samples)
     names = [f"precomputed kernel {j}" for j in range(m)] if kernels is None else [k.name for k in kernels]
     normaliser = Normaliser.empty(normalize, center, m, n, names)
-    if kernels is None and normaliser.mode == "cosine":
-        raise ValueError(
-            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold: "
-            "normalise the matrices yourself, or use kernelweave.kernels.held(stack)"
-        )
     if decision is None:
         check_storage(storage)
         dtype = np.dtype(dtype)

@@ -171,6 +171,7 @@ class Case:
         self.in_memory &= self.storage != "stream" and not (self.storage == "lowrank" and facts.unranked)
         #: features are computed in every sweep, because that is asked for or rows are not in memory
         self.streams = self.storage == "stream" or (self.auto and facts.samples == "rows")
+        self.streams &= facts.samples not in ("matrices", "incomplete")
         #: kernels of these ranks, on n samples, are better served by their features than by a mixed kernel
         self.suits_blocks = n >= MANY_SAMPLES and facts.unranked == 0 and facts.rank <= n
         self.suits_blocks &= not thin(n, m, facts.rank)
@@ -579,6 +580,8 @@ def _refusal_on_device(case: Case) -> Exception:
             case, f"{f.columns} features of {n} samples on {f.device}", case.device_bytes,
             ["device=None, where features that do not fit are computed in every pass", "raise memory_budget", *smaller],
         )  # fmt: skip
+    if storage == "lowrank" and f.samples == "matrices":
+        return ValueError(f"storage must be auto, dense or lazy on a device, got {storage!r}")
     if storage == "lowrank" and f.samples != "numbers":
         return ValueError("storage='lowrank' needs rows of numbers")
     if storage == "lowrank" and f.unranked:

@@ -35,6 +35,11 @@ def facts_of_kernels(
     ``others`` are facts that the caller knows.
     """
     factors = not center and normalize != "cosine"
+    if kernels is None and normalize == "cosine":
+        raise ValueError(
+            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold: "
+            "normalise the matrices yourself, or use kernelweave.kernels.held(stack)"
+        )
     if kernels is None:
         n, m, whole = samples[0].shape[0], len(samples), parse_bytes(memory_budget)
         needed = 16 * n * n + (0 if used_in_place(samples, center) else m * (n * (n + 1) // 2) * 8)
