@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 
-from _measure import pin
-from _report import Targets, show, write_table
+from _measure import Targets, pin, show, write_table
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank
 from kernelweave.problems import MKLProblem

@@ -1,7 +1,7 @@
 """Candidates for the exact engine that are not in the package, against the one that is.
 
 Run ``python benchmarks/candidates.py``; ``--quick`` takes a smaller second problem, one run each and writes nothing.
-``engines.py`` has the solvers that are in the package; the prototypes here were written to be measured.
+``passes.py engines`` has the solvers that are in the package; the prototypes here were written to be measured.
 
 Safe screening: how many kernels does a certificate prove to have no weight at the optimum, and how early?
 
@@ -43,9 +43,24 @@ from numba import njit
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from _measure import pin
-from _problems import SETTING, UCI, Case, Problem, Runner, generated, in_turns, mid, small, uci
-from _report import Targets, machine, run_part, show, write_table
+from _measure import (
+    SETTING,
+    UCI,
+    Case,
+    Problem,
+    Runner,
+    Targets,
+    again_in_turns,
+    generated,
+    machine,
+    mid,
+    pin,
+    run_part,
+    show,
+    small,
+    uci,
+    write_table,
+)
 from kernelweave._numerics.smo import solve_box_qp
 from kernelweave.banks import Bank
 from kernelweave.losses import make_loss
@@ -494,7 +509,7 @@ def measure(case: Case, given: Given, repeats: int, cap: float, long: float) -> 
     runners = [Candidate(case, given.bank, given.stack, solver, cap) for solver in case.solvers]
     for runner in runners:
         runner.once()
-    in_turns(runners, repeats, long)
+    again_in_turns(runners, repeats, long)
     return runners
 
 

@@ -35,8 +35,20 @@ import torch
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from _measure import GB, answer, in_child, peak, pin
-from _report import RESULTS, RUNS, Targets, machine, run_part, show, write_table
+from _measure import (
+    GB,
+    RESULTS,
+    RUNS,
+    Targets,
+    answer,
+    in_child,
+    machine,
+    peak,
+    pin,
+    run_part,
+    show,
+    write_table,
+)
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave.banks import FeatureMatrix, Features

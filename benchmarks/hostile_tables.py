@@ -167,7 +167,7 @@ def run(case: Case, folder: Path) -> tuple[int, str]:
 
 def main() -> None:
     """Run all tables and write what was said."""
-    from _report import show, write_table
+    from _measure import show, write_table
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="five tables, nothing is written")

@@ -19,8 +19,7 @@ from sklearn.impute import KNNImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from _measure import pin
-from _report import RUNS, Targets, machine, show, write_table
+from _measure import RUNS, Targets, machine, pin, show, write_table
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave._numerics.significance import corrected_t_test

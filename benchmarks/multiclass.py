@@ -30,9 +30,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from _measure import ONE, pin
+from _measure import ONE, RESULTS, Targets, machine, pin, show, write_table
 from _multiclass_cases import case_of
-from _report import RESULTS, Targets, machine, show, write_table
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank

@@ -28,8 +28,7 @@ from sklearn.model_selection import (
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from _measure import pin
-from _report import RUNS, Targets, machine, show, write_table
+from _measure import RUNS, Targets, machine, pin, show, write_table
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV, NoisyLabelMKLClassifier
 from kernelweave._numerics.significance import corrected_t_test
 from kernelweave.losses import BudgetedHinge

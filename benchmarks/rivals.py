@@ -28,9 +28,22 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from _measure import GB, answer, counted, in_child, peak, pin, reset_peak, resident
-from _problems import generated
-from _report import Targets, machine, run_part, show, write_table
+from _measure import (
+    GB,
+    Targets,
+    answer,
+    counted,
+    generated,
+    in_child,
+    machine,
+    peak,
+    pin,
+    reset_peak,
+    resident,
+    run_part,
+    show,
+    write_table,
+)
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank

@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from _measure import ONE
-from _report import RESULTS, machine, show, write_table
+from _measure import ONE, RESULTS, machine, show, write_table
 
 HERE = Path(__file__).resolve().parent
 #: in this order: counts first, then the longer ones, those that need other packages last
@@ -46,10 +45,12 @@ BENCHMARKS = (
 #: benchmarks that are a part of a script
 PARTS = {
     "small_fit": ("startup", "small_fit"),
-    "prediction": ("cores", "prediction"),
+    "prediction": ("scaling", "prediction"),
     "path": ("passes", "path"),
     "convergence": ("passes", "convergence"),
-    "svm_engine": ("engines", "svm"),
+    "engines": ("passes", "engines"),
+    "svm_engine": ("passes", "svm"),
+    "streaming": ("large", "streaming"),
     "screening": ("candidates", "screening"),
     "single": ("rivals", "single"),
 }

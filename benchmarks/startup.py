@@ -42,9 +42,7 @@ import numpy as np
 import pandas as pd
 
 import kernelweave
-from _measure import ONE, pin
-from _problems import SETTING, small
-from _report import RESULTS, Targets, machine, run_part, show, write_table
+from _measure import ONE, RESULTS, SETTING, Targets, machine, pin, run_part, show, small, write_table
 from kernelweave import MKLClassifier
 
 IMPORTS = {

@@ -22,9 +22,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC
 
-from _measure import pin
-from _problems import SETTING, uci
-from _report import RESULTS, Targets, machine, show
+from _measure import RESULTS, SETTING, Targets, machine, pin, show, uci
 from kernelweave import MKLClassifier, MKLClassifierCV, norms
 from kernelweave import kernels as kw
 from kernelweave._numerics.significance import corrected_t_test

@@ -28,8 +28,7 @@ import numpy as np
 import torch
 from sklearn.metrics import r2_score
 
-from _measure import pin
-from _report import RESULTS, Targets, machine, run_part, show, write_table
+from _measure import RESULTS, Targets, machine, pin, run_part, show, write_table
 from kernelweave import MKLRegressorCV
 
 # Generated encoding models: a few feature spaces, many targets, each made by some of the spaces.

@@ -39,8 +39,7 @@ from typing import Any
 from sklearn.datasets import make_classification
 
 import kernelweave
-from _measure import pin
-from _report import machine, show, write_table
+from _measure import machine, pin, show, write_table
 from kernelweave import MKLClassifier, kernels
 from kernelweave.exceptions import KernelWeaveWarning
 

@@ -25,6 +25,7 @@ from kernelweave.banks import (
     build_bank,
     support,
 )
+from kernelweave.banks.decide import thin
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import Hinge
 from kernelweave.norms import L1
@@ -405,10 +406,11 @@ def test_factors_rebuild_the_kernels(storage):
 def test_thin_banks_have_many_kernels_of_small_rank():
     X, _ = data(40)
     many = Features(FeatureMatrix(np.random.default_rng(0).normal(size=(12, 60)), range(0, 61, 3)))
-    assert many.thin  # 20 kernels of rank 3 on 12 samples
-    assert not Features(FeatureMatrix(np.ones((12, 60)), [0, 30, 60])).thin
-    assert not Features(FeatureMatrix(np.ones((12, 60)), [0, 20, *range(21, 61)])).thin
-    assert not built("mixed", X)[0].thin
+    assert thin(many.n, many.m, many.decision.rank)  # 20 kernels of rank 3 on 12 samples
+    for starts in ([0, 30, 60], [0, 20, *range(21, 61)]):
+        other = Features(FeatureMatrix(np.ones((12, 60)), starts))
+        assert not thin(other.n, other.m, other.decision.rank)
+    assert built("mixed", X)[0].decision.rank is None
 
 
 def test_support():

@@ -5,6 +5,7 @@ import pytest
 
 from kernelweave import kernels as kw
 from kernelweave.banks import Gram, build_bank
+from kernelweave.banks.decide import Asked, Facts, keep
 from kernelweave.exceptions import MemoryBudgetError
 
 torch = pytest.importorskip("torch")
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 from kernelweave.banks.torch_bank import (  # noqa: E402
     DeviceKernels,
     DeviceMatrices,
+    block_bytes,
     torch_bank,
 )
 
@@ -141,13 +143,20 @@ def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
     source = _pair()[1].storage.source
     need = source.m * N * N
     working = 5 * N * N * 8
-    assert torch_bank(source, memory_budget=working + 4 * need, mixing=False).storage.precision == "float32"
-    assert torch_bank(source, memory_budget=working + 2 * need + 4 * N * N).storage.precision == "float16"
-    assert torch_bank(source, memory_budget=working + 2 * need, mixing=False).storage.precision == "computed"
+    blocks = block_bytes(N, CPU, 8)
+    assert blocks == working
+
+    def made(memory, **asked):
+        facts = Facts(N, source.m, place="device", device="cpu", block_bytes=blocks, memory=memory)
+        return torch_bank(source, keep(facts, Asked(**asked))).storage
+
+    assert made(working + 4 * need, mixes=False).precision == "float32"
+    assert made(working + 2 * need + 4 * N * N).precision == "float16"
+    assert made(working + 2 * need, mixes=False).precision == "computed"
     with pytest.raises(MemoryBudgetError, match="dtype='float16'"):
-        torch_bank(source, storage="dense", dtype="float32", memory_budget=working + 2 * need, mixing=False)
+        made(working + 2 * need, storage="dense", dtype="float32", mixes=False)
     with pytest.raises(MemoryBudgetError, match="working_set"):
-        torch_bank(source, memory_budget=working)
+        made(working)
 
 
 @pytest.mark.parametrize("storage", [None, torch.float64])

@@ -6,6 +6,7 @@ import pytest
 from kernelweave import MKLClassifier, losses
 from kernelweave import kernels as kw
 from kernelweave.banks import Features, FeatureStream
+from kernelweave.banks.decide import Decision
 from kernelweave.banks.normalise import Normaliser
 from kernelweave.banks.torch_bank import torch_feature_bank
 
@@ -60,9 +61,8 @@ def test_sweeps_agree_with_the_host(dtype, made):
         kernels += settled(X, kw.nystroem(kw.gaussian(2.0), rank=7))
     host = Features(FeatureStream(kernels, X))
     normaliser = Normaliser.empty("trace", False, len(kernels), len(X), [k.name for k in kernels])
-    bank = torch_feature_bank(
-        kernels, X, normaliser, torch.device("cpu"), dtype=dtype, memory_budget=None, threads=1
-    )
+    decision = Decision(representation="features", storage="lowrank", place="device", dtype=dtype)
+    bank = torch_feature_bank(kernels, X, normaliser, torch.device("cpu"), decision, threads=1)
     assert (bank.storage.made_here is not None) == (made == "there")
     near = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
     w, b, y = (

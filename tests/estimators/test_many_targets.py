@@ -97,7 +97,11 @@ def test_hessian_of_many_columns_is_the_sum_of_the_columns() -> None:
     d = np.full(4, 0.25)
 
     def hessian(y: np.ndarray) -> np.ndarray:
-        root = MKLProblem(bank, Squared(), L1(), y, 1.5).oracle(d, target=1e-12, curvature=True).root.dense
+        root = (
+            MKLProblem(bank, Squared(), L1(), y, 1.5)
+            .oracle(d, target=1e-12, curvature=True)
+            .curvature.root.dense
+        )
         return root.T @ root
 
     together = hessian(Y)

@@ -44,8 +44,10 @@ def test_groups_are_the_views_of_the_bank(data):
     assert np.all((pairs > 0).all(axis=1) | (pairs == 0).all(axis=1))
     table = weight_stability(model, X, y, n_refits=2, random_state=0).by_view()
     assert table["view"].tolist() == list(VIEWS)
-    # with another norm there are none
-    assert not hasattr(model.set_params(norm="l1").fit(X, y), "view_weights_")
+    # with another norm the weights of a view are added up
+    model.set_params(norm=2).fit(X, y)
+    assert not hasattr(model, "kernel_groups_")
+    np.testing.assert_allclose(list(model.view_weights_.values()), model.weights_.reshape(3, 2).sum(axis=1))
 
 
 def test_groups_by_name_and_one_against_the_rest(data):

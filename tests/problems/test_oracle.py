@@ -46,7 +46,7 @@ def test_gradient_is_minus_half_the_quadratic_forms(loss, fit_intercept, columns
 def test_hessian_by_differences_of_the_gradient(loss, fit_intercept, columns):
     problem = case_of(loss, fit_intercept, columns).problem
     found = problem.oracle(WEIGHTS, target=1e-13, curvature=True)
-    hessian = found.root.dense.T @ found.root.dense
+    hessian = found.curvature.root.dense.T @ found.curvature.root.dense
     h = 1e-5
     difference = np.empty((4, 4))
     for j in range(4):
@@ -61,8 +61,8 @@ def test_hessian_by_differences_of_the_gradient(loss, fit_intercept, columns):
 @columns
 def test_products_and_columns_of_the_root(loss, fit_intercept, columns):
     problem = case_of(loss, fit_intercept, columns).problem
-    whole = problem.oracle(WEIGHTS, target=1e-12, curvature=True).root.dense
-    root = problem.oracle(WEIGHTS, target=1e-12, curvature=True).root
+    whole = problem.oracle(WEIGHTS, target=1e-12, curvature=True).curvature.root.dense
+    root = problem.oracle(WEIGHTS, target=1e-12, curvature=True).curvature.root
     rng = np.random.default_rng(0)
     z, w = rng.normal(size=4), rng.normal(size=whole.shape[0])
     size = 1e-9 * (1.0 + np.abs(whole).max())
@@ -81,9 +81,9 @@ def test_ahead_is_where_the_inner_solution_goes(loss, fit_intercept):
     case = make_case(loss, "l1", fit_intercept, n=18, m=4, C=50.0)  # most coefficients are free
     problem, there = case.problem, WEIGHTS + 1e-3 * np.array([1.0, -2.0, -1.0, 2.0])
     here = problem.oracle(WEIGHTS, target=1e-13, curvature=True)
-    assert here.ahead(there) is here.inner  # nothing is factorised for it
-    assert here.root is not None
-    start, end = here.ahead(there), problem.oracle(there, target=1e-13).inner
+    assert here.curvature.ahead(there - here.weights) is here.inner  # nothing is factorised for it
+    assert here.curvature.root is not None
+    start, end = here.curvature.ahead(there - here.weights), problem.oracle(there, target=1e-13).inner
     if problem.loss.has_curvature or problem.loss.joint:
         assert start is here.inner
         return
@@ -96,8 +96,8 @@ def test_ahead_is_where_the_inner_solution_goes(loss, fit_intercept):
 def test_ahead_is_here_where_most_coefficients_are_at_their_bounds():
     problem = make_case(ref.HINGE, "l1", True, n=18, m=4, C=0.02).problem
     here = problem.oracle(WEIGHTS, target=1e-12, curvature=True)
-    assert here.root is not None
-    assert here.ahead(WEIGHTS + 1e-3) is here.inner
+    assert here.curvature.root is not None
+    assert here.curvature.ahead(WEIGHTS + 1e-3 - here.weights) is here.inner
 
 
 @every_loss
@@ -107,8 +107,8 @@ def test_oracle_with_and_without_curvature_agree(loss, fit_intercept):
     plain = problem.oracle(WEIGHTS, target=1e-9)
     curved = problem.oracle(WEIGHTS, target=1e-9, curvature=True)
     np.testing.assert_allclose(curved.quad, plain.quad, rtol=1e-6)
-    assert plain.root is None
-    assert curved.root.shape[1] == 4
+    assert plain.curvature is None
+    assert curved.curvature.root.shape[1] == 4
     assert curved.value == pytest.approx(plain.value, rel=1e-8)
 
 
@@ -167,4 +167,4 @@ def test_few_free_coefficients_have_no_curvature():
     """C so small that every coefficient is at its bound: J is linear there."""
     problem = make_case(ref.HINGE, "l1", False, n=18, m=4, C=1e-5).problem
     found = problem.oracle(WEIGHTS, target=1e-12, curvature=True)
-    assert found.root.shape == (0, 4)
+    assert found.curvature.root.shape == (0, 4)

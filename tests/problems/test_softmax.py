@@ -98,7 +98,7 @@ def test_second_derivatives_by_differences_of_the_gradient(fit_intercept):
     problem = problem_of("l1", fit_intercept)
     weights = np.array([0.4, 0.1, 0.3, 0.15])
     found = problem.oracle(weights, target=1e-13, curvature=True)
-    hessian = found.root.dense.T @ found.root.dense
+    hessian = found.curvature.root.dense.T @ found.curvature.root.dense
     difference = np.empty((4, 4))
     for j in range(4):
         e = 1e-4 * np.eye(4)[j]

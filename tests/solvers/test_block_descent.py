@@ -14,11 +14,13 @@ from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave._numerics.block_steps import POWERS, charged_length
 from kernelweave.banks import FeatureMatrix, Features, FeatureStream, build_bank
+from kernelweave.banks.decide import Asked, Case
+from kernelweave.banks.facts import facts_of_bank
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import make_loss
 from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
 from kernelweave.problems import MKLProblem, Point
-from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
+from kernelweave.solvers import Stop, abilities, choose_solver, make_solver, solve, without_caches
 from kernelweave.solvers import block_descent as _charge
 from kernelweave.solvers import block_features as _copies
 from kernelweave.solvers import block_features as _features
@@ -324,12 +326,13 @@ def test_features_that_are_streamed_are_refused_with_a_way_out():
 def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     X, _, sets = grouped(n, 3)
     bank = Features(FeatureMatrix(X, np.arange(0, 7, 2)))
-    assert bank.suits_blocks is (n >= 500)
+    facts = facts_of_bank(bank, abilities(make_loss(loss), make_norm("l1")))
+    assert Case(facts, Asked(kept=bank.decision)).suits_blocks is (n >= 500)
     solver = choose_solver(make_loss(loss), make_norm("l1"), bank)
     assert (solver.registered_as == "block_descent") is chosen
     mixed = kw.per_view(sets, kw.linear()) + kw.gaussian(1.0)
-    made, _ = build_bank([k.resolve(X) for k in mixed.expand(kw.Schema(6))], X[:20], blocks=True)
-    assert not made.suits_blocks
+    made, _ = build_bank([k.resolve(X) for k in mixed.expand(kw.Schema(6))], X[:20])
+    assert made.decision.rank is None
 
 
 @pytest.mark.parametrize(

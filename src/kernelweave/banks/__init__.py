@@ -12,6 +12,7 @@ from .build import (
     precomputed_bank,
 )
 from .completion import CompletedKernels, Completion, check_missing, completed_bank, completed_matrices
+from .decide import Decision
 from .gram import Gram, SideBySide
 from .lazy import Computed
 from .lowrank import FeatureMatrix, Features, FeatureStorage
@@ -22,7 +23,7 @@ from .streaming import ArrayRows, ArrowRows, FeatureStream, ParquetRows, Rows, a
 
 __all__ = [
     "STORAGES", "Array", "ArrayRows", "ArrowRows", "Bank", "BoundKernels", "Chain",
-    "CompletedKernels", "Completion", "Computed", "FeatureMatrix", "FeatureStorage", "FeatureStream",
+    "CompletedKernels", "Completion", "Computed", "Decision", "FeatureMatrix", "FeatureStorage", "FeatureStream",
     "Features", "Gram", "Index", "KernelFunction", "Normaliser", "ParquetRows", "Powers",
     "PrecomputedKernels", "PredictingKernels", "Rows", "SideBySide", "Storage",
     "Term", "as_rows", "as_stack", "build_bank", "check_kernels", "check_missing", "check_storage",

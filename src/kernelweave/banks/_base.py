@@ -17,6 +17,7 @@ import numpy as np
 from .._numerics.namespace import as_like, namespace
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
+from .decide import Decision
 
 if TYPE_CHECKING:
     from .lowrank import Features
@@ -50,6 +51,8 @@ class Storage(ABC):
     on_device: bool = False
     #: relative error of a product beyond that of double precision
     rounding: float = 0.0
+    #: how the kernels are kept: what the choice of a solver goes by
+    decision: Decision = Decision()
     #: bytes of an entry of a mixed kernel
     mixed_itemsize: int = 8
     #: cost of the kernels on a cluster, None where they are not on one
@@ -167,18 +170,8 @@ class Bank(Storage):
 
     #: explicit features of all kernels, where they are in memory: an array or a CSR matrix
     features: Any = None
-    #: solver that suits the way rows are read, where one does: it is tried before any other
-    preferred_solver: str | None = None
-    #: whether the mixed kernel of all samples fits into the memory that the bank was built for
-    mixes_whole: bool = True
     #: whether kernels were completed for samples that lack a view, so that they are not those of the samples alone
     completed: bool = False
-    #: whether there are more kernels than samples, all of small rank, so that a pass is cheap
-    thin: bool = False
-    #: whether explicit features of all kernels are in memory, of so many samples that n x n numbers cost more
-    suits_blocks: bool = False
-    #: whether every kernel is a feature or two, so that sparse mixtures of them are singular
-    low_rank: bool = False
 
     def __init__(self, n: int, m: int) -> None:
         super().__init__(n, m)

@@ -7,10 +7,7 @@ Storage, for ``storage=``:
 - ``"lowrank"``: explicit features, for kernels that have them;
 - ``"lazy"``: nothing, every pass computes its entries;
 - ``"stream"``: explicit features that are computed block by block in every pass, see ``streaming``;
-- ``"auto"``: features for kernels whose rank is below a quarter of n, families for the rest, and lazy for those when
-  the matrices would not fit into the memory budget.  A solver that needs no mixed kernel (``mixing=False``) gets
-  features wherever their rank is at most n, streamed where they would not fit.  Where a mixed kernel of all samples
-  would not fit either, a solver on working sets of them can still go on with what is computed (``subsets=True``).
+- ``"auto"``: what the rules in ``decide`` say.
 """
 
 from __future__ import annotations
@@ -27,12 +24,14 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank, Storage
+from .decide import MIXING_SHARE, Asked, Decision, Facts, keep
+from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of
 from .gram import Gram, SideBySide
 from .lazy import Computed
-from .lowrank import FeatureMatrix, Features, column_squares, suits_blocks
-from .memory import check_storage, parse_bytes, refuse
+from .lowrank import FeatureMatrix, Features, column_squares
+from .memory import check_storage, parse_bytes
 from .normalise import Normaliser
-from .power import Chain, Powers, base_groups, find_chains, mirror_lower, packed_offsets, triangle_cuts
+from .power import Chain, Powers, base_groups, mirror_lower, packed_offsets, triangle_cuts
 from .streaming import FeatureStream, streaming_bank
 
 #: entries of a block that is computed at once: it stays in the second-level cache
@@ -47,8 +46,6 @@ FEW_COLUMNS = 16
 MOST_PARTS = 64
 #: entries of a block of rows whose means are taken
 BLOCK_ENTRIES = 4_000_000
-#: samples whose mixed kernel must fit where that of all samples need not: the working sets of a solver grow from half
-LEAST_WORKING_SET = 4000
 
 
 def as_stack(kernels: Any, what: str = "kernels", gaps: bool = False) -> np.ndarray | list[np.ndarray]:
@@ -130,13 +127,9 @@ def precomputed_bank(
     chains = [Chain((j,), (0,), (0,)) for j in range(m)]
     in_place = isinstance(matrices, np.ndarray) and matrices.dtype in (np.float64, np.float32)
     in_place = in_place and matrices.flags.c_contiguous and not center
-    budget = parse_bytes(memory_budget)
     extra = 16 * n * n + (0 if in_place else m * (n * (n + 1) // 2) * 8)
-    if extra > budget:
-        raise refuse(
-            f"fitting on {m} precomputed kernels of {n} samples", extra, budget,
-            ["raise memory_budget", "pass one C-contiguous (m, n, n) array, which is used in place", "fewer samples"],
-        )  # fmt: skip
+    facts = Facts(n, m, samples="matrices", needed=extra, memory=parse_bytes(memory_budget))
+    decision = keep(facts, Asked())
     offsets = np.arange(n, dtype=np.intp) * n if in_place else packed_offsets(n)
     store = matrices.reshape(m, n * n) if in_place else np.empty((m, n * (n + 1) // 2))
     everyone = np.arange(n)
@@ -153,8 +146,9 @@ def precomputed_bank(
     if zero.size:
         what = "is constant, so nothing is left after centring it" if center else "has trace zero"
         raise ValueError(f"{normaliser.names[zero[0]]!r} {what}: drop it, or use normalize=None")
-    powers = Powers(store, offsets, chains, normaliser.scale if in_place else None, threads=threads)
-    return Gram(powers), normaliser
+    bank = Gram(Powers(store, offsets, chains, normaliser.scale if in_place else None, threads=threads))
+    bank.decision = decision
+    return bank, normaliser
 
 
 class _Block(NamedTuple):
@@ -345,13 +339,12 @@ def build_bank(
     memory_budget: int | float | str | None = None,
     threads: int = 1,
     mixing: bool = True,
-    blocks: bool = False,
-    subsets: bool = False,
+    decision: Decision | None = None,
 ) -> tuple[Bank, Normaliser]:
-    """Bind resolved kernels to training samples; ``mixing`` says whether the mixed kernel will be wanted.
+    """Bind resolved kernels to training samples as ``decision`` says.
 
-    ``blocks``: it will not be where there are many samples, and explicit features of all kernels that fit.
-    ``subsets``: where it does not fit, that of some of the samples will do.
+    Without one it is made here, from ``storage``, ``dtype`` and ``memory_budget``, for a solver that works on the mixed
+    kernel or not (``mixing``).
 
     Returns
     -------
@@ -359,45 +352,46 @@ def build_bank(
     normaliser : Normaliser
         What has to be done to the raw kernels on new rows.
     """
-    check_storage(storage)
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float64, np.float32):
-        raise ValueError(f"dtype must be float64 or float32, got {dtype}")
     n = n_samples(samples)
     normaliser = Normaliser.empty(normalize, center, len(kernels), n, [k.name for k in kernels])
-    if storage == "stream":
-        return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
+    if decision is None:
+        check_storage(storage)
+        dtype = np.dtype(dtype)
+        if dtype not in (np.float64, np.float32):
+            raise ValueError(f"dtype must be float64 or float32, got {dtype}")
+        facts = facts_of_kernels(kernels, samples, normaliser.keeps_powers(), memory_budget=memory_budget)
+        decision = keep(facts, Asked(mixes=mixing, storage=storage, dtype=dtype.name))
+    bank = _host_bank(kernels, samples, n, normaliser, decision, threads)
+    bank.decision = decision
+    return bank, normaliser
+
+
+def _host_bank(
+    kernels: list[Kernel], samples: Any, n: int, normaliser: Normaliser, decision: Decision, threads: int
+) -> Bank:
+    """Build features, matrices, or features of some kernels beside matrices or nothing of others."""
+    dtype = np.dtype(decision.dtype)
+    if decision.storage == "stream":
+        return streaming_bank(kernels, samples, normaliser, dtype, threads)
     check_kernels(kernels, samples)
     everyone = np.arange(len(kernels))
-    shape: tuple[int, ...] = getattr(samples, "shape", ())
-    width = shape[1] if len(shape) == 2 else 1
-    ranks = [kernel.rank(width if kernel.columns is None else np.size(kernel.columns)) for kernel in kernels]
-    budget = parse_bytes(memory_budget)
-    if blocks and storage in ("auto", "lowrank") and suits_blocks(n, ranks):
-        mixing = _feature_bytes(kernels, samples, ranks, everyone) > budget
-    explicit = _explicit(kernels, ranks, n, storage, mixing)
+    explicit = {"features": everyone, "gram": everyone[:0]}.get(decision.representation)
+    if explicit is None:
+        explicit = explicit_kernels(ranks_of(kernels, samples), n / MIXING_SHARE)
     stored = np.setdiff1d(everyone, explicit)
-    powers = normaliser.keeps_powers()
-    chains = _chains(kernels, stored, powers and storage != "dense")
-    single = dtype == np.float32 and not mixing and powers and len(shape) == 2
-    features = _feature_bytes(kernels, samples, ranks, explicit) // (2 if single else 1)
-    storage, whole = _fit_budget(n, features, len(chains), dtype, storage, budget, mixing, subsets)
-    if storage == "stream":
-        return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
-    parts: list[Storage] = []  # features of some kernels, matrices or nothing of others
+    parts: list[Storage] = []
     if explicit.size:
-        build = _single_bank if single else _explicit_bank
+        build = _single_bank if decision.feature_dtype == "float32" else _explicit_bank
         parts.append(build(kernels, explicit, samples, normaliser))
-    if stored.size and storage == "lazy":
+    if stored.size and decision.storage == "lazy":
         learn_blockwise(kernels, stored, samples, n, normaliser)
         chosen = [kernels[j] for j in stored]
         parts.append(Computed(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
     elif stored.size:
+        chains = chains_of(kernels, stored, decision.storage == "family")
         parts.append(stored_bank(kernels, chains, samples, n, normaliser, dtype, threads))
     one = parts[0] if len(parts) == 1 else SideBySide(parts, [explicit, stored])
-    bank = one if isinstance(one, Bank) else Gram(one)
-    bank.mixes_whole = whole
-    return bank, normaliser
+    return one if isinstance(one, Bank) else Gram(one)
 
 
 def check_kernels(kernels: list[Kernel], samples: Any) -> None:
@@ -405,86 +399,6 @@ def check_kernels(kernels: list[Kernel], samples: Any) -> None:
     for kernel in kernels:
         if not kernel.sure:
             check_semidefinite(kernel(samples), f"kernel {kernel.name!r}")
-
-
-def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: str, mixing: bool) -> Index:
-    """Positions of the kernels to be kept as features."""
-    if storage == "lowrank":
-        without = [k.name for k, rank in zip(kernels, ranks, strict=True) if rank is None]
-        if without:
-            raise ValueError(
-                f"storage='lowrank' needs explicit features, which {without[0]!r} does not have "
-                f"({len(without)} such kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
-            )
-        return np.arange(len(kernels))
-    share = 4 if mixing else 1  # a matrix is quicker to mix than features of a similar size
-    low = [storage == "auto" and rank is not None and share * rank <= n for rank in ranks]
-    return np.flatnonzero(low)
-
-
-def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
-    """Chains of the stored kernels, with positions in the whole bank; single links where powers are not wanted."""
-    chains = []
-    for group in base_groups(kernels, stored):
-        links = [Chain((k,), (0,), (0,)) for k in range(len(group))]
-        if powers:
-            links = find_chains([kernels[j].exponent for j in group])
-        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in links]
-    return chains
-
-
-def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None], explicit: Index) -> int:
-    """Return the bytes of the explicit features; those of sparse samples are stored without their zeros."""
-    dense = 8 * n_samples(samples) * sum(ranks[j] or 0 for j in explicit)
-    if not sp.issparse(samples):
-        return dense
-    columns = [kernels[j].feature_columns(samples.shape[1]) for j in explicit]
-    if any(column is None for column in columns):
-        return dense
-    filled = np.bincount(samples.indices, minlength=samples.shape[1])
-    return int(12 * sum(int(filled[column].sum()) for column in columns))
-
-
-def _fit_budget(
-    n: int,
-    features: int,
-    n_chains: int,
-    dtype: np.dtype,
-    storage: str,
-    budget: int,
-    mixing: bool,
-    subsets: bool,
-) -> tuple[str, bool]:
-    """Return the storage that fits, and whether the mixed kernel of all samples does where subsets of them may do.
-
-    Raises with the bytes and the ways out where nothing fits.
-    """
-    whole = not (mixing and subsets and storage in ("auto", "lazy")) or features + 2 * 8 * n * n <= budget
-    matrices = n_chains * (n * (n + 1) // 2) * dtype.itemsize
-    # the mixed kernel of all samples, or of a working set, and the part of it that the SVM engine copies
-    mixed = n if whole else min(n, LEAST_WORKING_SET)
-    working = 2 * 8 * mixed * mixed if mixing or not whole else 0
-    if whole and features + matrices + working <= budget:  # else what memory there is belongs to working sets
-        return storage, whole
-    if storage == "auto" and not mixing and n_chains == 0:
-        return "stream", whole
-    ways = [
-        "raise memory_budget",
-        "fewer samples",
-        "low-rank kernels (kernels.nystroem, kernels.random_fourier)",
-    ]
-    if mixing:
-        ways.append(
-            "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
-        )
-    if storage in ("auto", "lazy") and features + working <= budget:
-        return "lazy", whole
-    if dtype == np.float64 and features + matrices // 2 + working <= budget:
-        ways.insert(0, "dtype='float32'")
-    if storage in ("family", "dense"):
-        ways.insert(0, "storage='auto', which computes what does not fit")
-    total = features + (0 if storage in ("auto", "lazy") else matrices) + working
-    raise refuse(f"a bank on {n} samples with storage={storage!r}", total, budget, ways)
 
 
 def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Features:

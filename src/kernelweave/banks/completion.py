@@ -28,8 +28,9 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, resolve_kernels, take
 from ..views import Views
 from .bound import BoundKernels, MissingViewSummary, PredictingKernels
+from .decide import Asked, Decision, Facts, keep
 from .gram import Gram
-from .memory import parse_bytes, refuse
+from .memory import parse_bytes
 from .normalise import Normaliser
 from .power import Chain, Powers, packed_offsets
 from .views import MatrixPart, MeanScale, SampledPart
@@ -347,7 +348,7 @@ def completed_bank(
     for j, kernel in enumerate(kernels):
         columns = np.fromiter(kernel.looks_at(samples.shape[1]), dtype=np.intp)
         members.setdefault(tuple(np.unique(samples.view_of(columns)).tolist()), []).append(j)
-    _check_budget(len(samples), len(kernels), len(members), memory_budget)
+    decision = _decided(len(samples), len(kernels), len(members), memory_budget)
     for needs, mine in members.items():
         name = " and ".join(samples.names[k] for k in needs)
         here = samples.present[:, list(needs)].all(axis=1)
@@ -362,7 +363,7 @@ def completed_bank(
         names = [kernel.name for kernel in settled]
         normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(own), names)
         parts.append(SampledPart(name, needs, mine, BoundKernels(settled, own, normaliser)))
-    return _build(parts, samples, how, train, len(kernels), threads)
+    return _build(parts, samples, how, train, len(kernels), threads, decision)
 
 
 def completed_matrices(
@@ -378,7 +379,7 @@ def completed_matrices(
     """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
     m, n = len(matrices), matrices[0].shape[0]
     train = np.arange(n) if train is None else np.sort(train)
-    _check_budget(n, m, m, memory_budget)
+    decision = _decided(n, m, m, memory_budget)
     if normalize == "cosine":
         raise ValueError(
             "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
@@ -391,7 +392,7 @@ def completed_matrices(
         normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
         own = np.array(matrix[np.ix_(rows, rows)], dtype=float)
         parts.append(MatrixPart(name, (j,), [j], own, rows, normaliser))
-    return _build(parts, matrices, how, train, m, threads)
+    return _build(parts, matrices, how, train, m, threads, decision)
 
 
 def _refuse_few(name: str, have: int, n: int) -> None:
@@ -401,18 +402,13 @@ def _refuse_few(name: str, have: int, n: int) -> None:
         )
 
 
-def _check_budget(n: int, m: int, parts: int, memory_budget: int | float | str | None) -> None:
-    budget = parse_bytes(memory_budget)
+def _decided(n: int, m: int, parts: int, memory_budget: int | float | str | None) -> Decision:
     needed = 8 * (m * (n * (n + 1) // 2) + (parts + 4) * n * n)
-    if needed > budget:
-        raise refuse(
-            f"completing {m} kernels of {n} samples", needed, budget,
-            ["raise memory_budget", "fewer kernels", "fewer samples"],
-        )  # fmt: skip
+    return keep(Facts(n, m, samples="incomplete", needed=needed, memory=parse_bytes(memory_budget)), Asked())
 
 
 def _build(
-    parts: list[Part], samples: Any, how: str, train: Index, m: int, threads: int
+    parts: list[Part], samples: Any, how: str, train: Index, m: int, threads: int, decision: Decision
 ) -> tuple[Gram, CompletedKernels]:
     """Store the kernels of every part on the samples that have it, then complete them in place."""
     from .._numerics.passes import mirror, pack_rows
@@ -453,6 +449,7 @@ def _build(
                 full[np.ix_(fill.rows, fill.rows)] = 0.5 * (among + among.T)
                 pack_rows(full, 0, offsets, store[j])
     bank = Gram(Powers(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads))
+    bank.decision = decision
     bank.completed = not bool(np.all(present))
     return bank, CompletedKernels(parts, completion, fills, n, m, means)
 

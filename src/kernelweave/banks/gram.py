@@ -12,6 +12,7 @@ import numpy as np
 from .._numerics.namespace import namespace
 from .._typing import Array, Index
 from ._base import Bank, Storage, support
+from .decide import Decision
 
 if TYPE_CHECKING:
     from .lowrank import Features
@@ -72,10 +73,12 @@ class Gram(Bank):
         self.times = None if times is None else np.asarray(times, dtype=float)
         self.streams, self.cluster_cost = storage.streams, storage.cluster_cost
         self.nbytes = storage.nbytes if chosen is None and samples is None else 0
-        if behind is not None:
-            self.completed, self.mixes_whole = behind.completed, behind.mixes_whole or samples is not None
         #: whether coefficients and products are the storage's up to a factor
         self._as_stored = chosen is None and centre is None and samples is None and not self.columns
+        self.decision = storage.decision
+        if behind is not None:
+            self.completed, whole = behind.completed, behind.decision.whole or samples is not None
+            self.decision = behind.decision if self._as_stored else Decision(whole=whole)
         #: whether the mixed kernel is the storage's, where its samples are
         self._mixed_there = chosen is None and centre is None and times is None and not self.columns
         if self._mixed_there:
@@ -154,7 +157,7 @@ class Gram(Bank):
     def _on(self, storage: Storage) -> Gram:
         """Return the same kernels from another storage."""
         made = Gram(storage, **self._fields())
-        made.completed, made.mixes_whole = self.completed, self.mixes_whole
+        made.completed, made.decision = self.completed, self.decision
         return made
 
     def exact(self) -> Gram | None:

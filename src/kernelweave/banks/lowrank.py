@@ -12,22 +12,11 @@ import scipy.sparse as sp
 from .._numerics.matrices import check_sparse
 from .._typing import Array, Index
 from ._base import Storage, support
+from .decide import Decision
 from .gram import Gram
-
-#: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
-MANY_SAMPLES = 500
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
-
-
-def suits_blocks(n: int, ranks: Sequence[int | None]) -> bool:
-    """Whether kernels of these ranks, on n samples, are better served by their features than by a mixed kernel."""
-    known = [rank for rank in ranks if rank is not None]
-    if n < MANY_SAMPLES or len(known) < len(ranks):
-        return False
-    thin = len(known) > n and 4 * max(known) <= n  # one kernel per term of a text
-    return max(known) <= n and not thin
 
 
 def loss_and_gradient(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
@@ -78,8 +67,6 @@ class FeatureStorage(Storage):
 
     #: features of all rows, where they are in memory
     features: Any = None
-    #: solver that suits the way rows are read, where one does
-    preferred_solver: str | None = None
     #: solvers that need no more than sweeps over features that are not at hand all at once, for error messages
     solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
 
@@ -215,9 +202,8 @@ class Features(Gram):
         self, storage: FeatureStorage, times: Array | None = None, behind: Gram | None = None
     ) -> None:
         super().__init__(storage, times=times, behind=behind)
-        self.starts, self.ranks = storage.starts, storage.ranks
+        self.starts, self.ranks, self.features = storage.starts, storage.ranks, storage.features
         self.scale = storage.scale if self.times is None else storage.scale * self.times
-        self.features, self.preferred_solver = storage.features, storage.preferred_solver
         #: what a solver wants to find again in the next fit on these features, by kernel
         self.notes: dict[Any, Any] = {}
         self.forward, self.adjoint, self.lengths = storage.forward, storage.adjoint, storage.lengths
@@ -225,10 +211,6 @@ class Features(Gram):
             storage.features_of, storage.block_features, storage.gram,
         )  # fmt: skip
         self.sweep, self.loss_sweep, self.shuffled = storage.sweep, storage.loss_sweep, storage.shuffled
-        if storage.features is not None:
-            highest = int(self.ranks.max(initial=0))
-            self.thin, self.low_rank = self.m > self.n and 4 * highest <= self.n, highest <= 2
-            self.suits_blocks = suits_blocks(self.n, self.ranks.tolist())
 
     def factors(self, tol: float = 1e-12) -> Features:
         return self
@@ -270,6 +252,9 @@ class FeatureMatrix(FeatureStorage):
         self.features, self._precise = features, precise
         self._by_column: Any = None
         self.nbytes = feature_bytes(features)
+        self.decision = Decision(
+            representation="features", storage="lowrank", rank=int(self.ranks.max(initial=0))
+        )
 
     def exact(self) -> FeatureStorage | None:
         return self if self.features.dtype == np.float64 else self._precise

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from .._numerics.matrices import check_sparse, without_duplicates
 from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
+from .decide import Decision
 from .lowrank import (
     Features,
     FeatureStorage,
@@ -269,7 +270,7 @@ class FeatureStream(FeatureStorage):
     """
 
     streams = True
-    preferred_solver = "svrg"
+    decision = Decision(representation="features", storage="stream")
 
     def __init__(
         self,

@@ -21,11 +21,11 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Storage, support
-from .devices import DTYPES, HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
+from .decide import Decision
+from .devices import HOST_BLOCK, Factor, device_of, is_tensor, load_torch, wide_dtype
 from .gram import Gram
 from .lazy import row_slices
 from .lowrank import Features, FeatureStorage
-from .memory import refuse
 from .normalise import Normaliser
 from .power import base_groups
 from .streaming import FeatureStream
@@ -309,48 +309,17 @@ class DeviceMatrices(Storage):
         return self.source.diag()
 
 
-def torch_bank(
-    source: DeviceKernels,
-    *,
-    storage: str = "auto",
-    dtype: Any = "float32",
-    memory_budget: int | float | str | None = None,
-    mixing: bool = True,
-) -> Gram:
-    """Count bytes, then build: with ``storage="auto"`` the first of these that fits: single precision, half, nothing.
+def torch_bank(source: DeviceKernels, decision: Decision) -> Gram:
+    """Store kernels on a device in the type that was decided, or compute their entries in every pass."""
+    stored = decision.storage == "dense"
+    bank = Gram(DeviceMatrices(source, getattr(load_torch(), decision.dtype) if stored else None))
+    bank.decision = decision
+    return bank
 
-    A solver that mixes no whole kernel (``mixing=False``) is spared the half.  ``dense`` stores in ``dtype``, ``lazy``
-    computes entries in every pass, and ``auto`` starts with single precision, or with a half type that is asked for.
-    """
-    torch = load_torch()
-    name = str(np.dtype(dtype)) if str(dtype) not in DTYPES else str(dtype)
-    if storage not in ("auto", "dense", "lazy"):
-        raise ValueError(f"storage must be auto, dense or lazy on a device, got {storage!r}")
-    device, n, m = source.device, source.n, source.m
-    budget = budget_of(device, memory_budget)
-    block = min(GPU_BLOCK if device.type == "cuda" else HOST_BLOCK, n * n)
-    working = BLOCKS_AT_ONCE * block * source.dtype.itemsize + (4 * n * n if mixing else 0)
-    steps = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
-    wanted = [name]
-    if storage == "auto":
-        # a solver that reads a few columns at a time is better served by exact ones than by half of the digits
-        wanted = [name] if steps[name] == 2 else ["float32", "float16"] if mixing else ["float32"]
-    if storage != "lazy":
-        for kind in wanted:
-            if m * n * n * steps[kind] + working <= budget:
-                return Gram(DeviceMatrices(source, getattr(torch, kind)))
-    if storage != "dense" and working <= budget:
-        return Gram(DeviceMatrices(source, None))
-    total = working + (m * n * n * steps[name] if storage == "dense" else 0)
-    ways = ["raise memory_budget", "fewer samples"]
-    if storage == "dense":
-        cheaper = [kind for kind in ("float32", "float16") if steps[kind] < steps[name]]
-        fitting = [kind for kind in cheaper if m * n * n * steps[kind] + working <= budget]
-        ways = [f"dtype={fitting[0]!r}"] if fitting else []
-        ways += ["storage='lazy', which computes entries in every pass", "raise memory_budget"]
-    elif mixing:
-        ways.insert(0, "solver='working_set', which mixes support vectors alone")
-    raise refuse(f"a bank of {m} kernels on {n} samples on {device.type}", total, budget, ways)
+
+def block_bytes(n: int, device: Any, itemsize: int) -> int:
+    """Return the bytes of the blocks that exist at once while kernels are computed on a device."""
+    return BLOCKS_AT_ONCE * min(GPU_BLOCK if device.type == "cuda" else HOST_BLOCK, n * n) * itemsize
 
 
 #: rows of a block that is made, and of one that is only read; both keep a device busy
@@ -372,7 +341,7 @@ class DeviceFeatures(FeatureStorage):
     ``portable_features``.
     """
 
-    preferred_solver = "lbfgs"
+    decision = Decision(representation="features", storage="lowrank", place="device")
     solvers = "solver='lbfgs' or solver='proximal_newton'"
 
     def __init__(self, source: FeatureStream, device: Any, dtype: Any = None) -> None:
@@ -511,28 +480,20 @@ def torch_feature_bank(
     samples: Any,
     normaliser: Normaliser,
     device: Any,
-    *,
-    dtype: str,
-    memory_budget: int | float | str | None,
+    decision: Decision,
     threads: int,
 ) -> Features:
-    """Count bytes, put the features on the device, and learn their traces there."""
-    torch = load_torch()
-    kind = getattr(torch, "float32" if dtype == "float64" and device.type == "mps" else dtype)
-    source = FeatureStream(kernels, samples, dtype=np.float64 if kind == torch.float64 else np.float32,
+    """Put the features on the device in the type that was decided, and learn their traces there."""
+    kind = getattr(load_torch(), decision.dtype)
+    source = FeatureStream(kernels, samples, dtype=np.float64 if kind.itemsize == 8 else np.float32,
                            block_rows=BLOCK_ROWS, threads=threads)  # fmt: skip
-    needed, budget = source.n * int(source.starts[-1]) * kind.itemsize, budget_of(device, memory_budget)
-    if needed > budget:
-        smaller = {8: ["dtype='float32'", "dtype='float16'"], 4: ["dtype='float16'"]}.get(kind.itemsize, [])
-        raise refuse(
-            f"{int(source.starts[-1])} features of {source.n} samples on {device.type}", needed, budget,
-            ["device=None, where features that do not fit are computed in every pass", "raise memory_budget", *smaller],
-        )  # fmt: skip
     features = DeviceFeatures(source, device, kind)
     if normaliser.mode == "trace":
         normaliser.learn_traces(np.arange(features.m), features.mean_squares())
         features.scale = source.scale = normaliser.scale.copy()
-    return Features(features)
+    bank = Features(features)
+    bank.decision = decision
+    return bank
 
 
 def prediction_device(device: Any, X: Any) -> Any:

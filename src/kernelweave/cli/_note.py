@@ -172,6 +172,8 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
             if shares[j] > 0
         ],
     }
+    if hasattr(estimator, "decision_"):  # models of earlier versions do not say why
+        facts["decision"] = str(estimator.decision_)
     if note.get("reading"):
         facts["reading"] = note["reading"]
     ties = tied_views(model)
@@ -237,6 +239,8 @@ def in_words(facts: dict[str, Any]) -> str:
         f"norm {facts['norm']}, loss {facts['loss']}, C = {C}, solver {facts['solver']}",
         f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
     ]
+    if facts.get("decision"):
+        lines.append(facts["decision"])
     if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
         lines.append(facts["weights_in_words"])
     if "noise_rate" in facts:

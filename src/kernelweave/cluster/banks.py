@@ -13,7 +13,9 @@ import scipy.sparse as sp
 
 from .._typing import Array, Index
 from ..banks import Features, FeatureStorage, Gram, Normaliser, Storage, support
-from ..banks.memory import parse_bytes, refuse
+from ..banks.decide import Asked, Decision, keep
+from ..banks.facts import facts_of_kernels
+from ..banks.memory import parse_bytes
 from ._dask import cut_rows, send_rows
 from .workers import FeaturePart, KernelPart, Workers
 
@@ -130,7 +132,7 @@ class WorkerFeatures(_OnWorkers, FeatureStorage):
     Part k has rows ``bounds[k]`` to ``bounds[k + 1]``, kernel j the features ``starts[j]`` to ``starts[j + 1]``.
     """
 
-    preferred_solver = "lbfgs"
+    decision = Decision(representation="features", storage="lowrank", place="cluster")
     solvers = "solver='lbfgs' or solver='proximal_newton'"
 
     def __init__(self, workers: Workers, bounds: Index, starts: Index, double: bool = True) -> None:
@@ -199,14 +201,13 @@ def cluster_kernel_bank(
     """Exact kernels, a run of rows a worker; every worker has all samples, the client as well."""
     dtype = np.dtype(dtype)
     bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
-    m, height = len(kernels), int(np.max(np.diff(bounds)))
-    needed, budget = m * height * n * dtype.itemsize, _budget(client, memory_budget)
-    if storage == "dense" and needed > budget:
-        raise refuse(
-            f"{m} kernels on {n} samples, {height} rows a worker,", needed, budget,
-            ["more workers", "storage='auto', which computes what does not fit", "raise memory_budget"],
-        )  # fmt: skip
-    stored = storage != "lazy" and needed <= budget
+    m = len(kernels)
+    facts = facts_of_kernels(
+        kernels, samples, normaliser.keeps_powers(), place="cluster", kind="other",
+        height=int(np.max(np.diff(bounds))), memory=memory_of_workers(client, memory_budget),
+    )  # fmt: skip
+    decision = keep(facts, Asked(storage=storage, dtype=dtype.name))
+    stored = decision.storage == "dense"
 
     def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
         here = client.scatter(samples, workers=[worker], hash=False)
@@ -218,7 +219,9 @@ def cluster_kernel_bank(
         normaliser.learn(j, kernel.diag(samples), None if means is None else means[j])
     everyone = [(normaliser,)] * (bounds.size - 1)
     workers.cost.stored = sum(workers.attach("settle", everyone))
-    return Gram(WorkerKernels(workers, bounds, m, dtype == np.float64, stored))
+    bank = Gram(WorkerKernels(workers, bounds, m, dtype == np.float64, stored))
+    bank.decision = decision
+    return bank
 
 
 def cluster_feature_bank(
@@ -232,22 +235,14 @@ def cluster_feature_bank(
     memory_budget: int | float | str | None = None,
 ) -> Features:
     """Explicit features of rows that are on the workers, or that these read."""
-    if not normaliser.keeps_powers():
-        raise ValueError(
-            "features on a cluster take normalize='trace' or None, without centring: what else there is needs all rows "
-            "at once; storage='dense' or 'lazy' has both"
-        )
     dtype = np.dtype(dtype)
     bounds = cut_rows(source, len(client.nthreads()))
-    width = sum(int(kernel.rank(source.shape[1])) for kernel in kernels)
-    height = int(np.max(np.diff(bounds)))
-    needed, budget = height * width * dtype.itemsize, _budget(client, memory_budget)
-    if storage == "lowrank" and needed > budget:
-        raise refuse(
-            f"{width} features of {height} rows on a worker", needed, budget,
-            ["more workers", "dtype='float32'", "storage='stream', which computes them in every sweep"],
-        )  # fmt: skip
-    stored = storage != "stream" and needed <= budget
+    facts = facts_of_kernels(
+        kernels, source, normaliser.keeps_powers(), place="cluster", kind="rows",
+        height=int(np.max(np.diff(bounds))), memory=memory_of_workers(client, memory_budget),
+    )  # fmt: skip
+    decision = keep(facts, Asked(storage=storage, dtype=dtype.name))
+    stored = decision.storage == "lowrank"
 
     def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
         return kernels, send_rows(source, first, last, client, worker), dtype.name, stored
@@ -261,7 +256,9 @@ def cluster_feature_bank(
         sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
         normaliser.learn_traces(np.arange(features.m), sums / features.n)
         features.scale = normaliser.scale.copy()
-    return Features(features)
+    bank = Features(features)
+    bank.decision = decision
+    return bank
 
 
 def _on_workers(
@@ -277,7 +274,7 @@ def _on_workers(
     return Workers(client, [partial(make, int(first), int(last)) for first, last in pairwise(bounds)])
 
 
-def _budget(client: Any, memory_budget: int | float | str | None) -> int:
+def memory_of_workers(client: Any, memory_budget: int | float | str | None) -> int:
     """Bytes that a part may take: what was said, else half of the smallest worker's limit."""
     if memory_budget is not None:
         return parse_bytes(memory_budget)

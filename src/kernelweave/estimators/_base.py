@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, estimator_html_repr
-from sklearn.utils.validation import check_is_fitted
 
 from .._components import ShownInNotebooks, fill_in_parameters
 from .._estimating import PlainState, finite_decision, warn_of_findings
+from .._fitted import ATTRIBUTES, FittedModel, origin_of_weights, side_by_side
 from .._numerics.resources import allowed_threads
 from .._typing import Array
-from ..banks import Bank, KernelFunction, support
+from ..banks import Bank, Decision, KernelFunction
 from ..banks.torch_bank import prediction_device
 from ..losses import Loss, make_loss
-from ..norms import Norm, make_norm
-from ..problems import Point, joined
+from ..norms import make_norm
+from ..problems import Certificate, Point
 from ..views import Views, samples_and_targets
 from ._bind import Bound, bind
-from ._fitting import fit_tasks, trace_of
+from ._fitting import fit_tasks
 from ._inputs import Training, is_precomputed, new_samples
 from ._parameters import (
     Bytes,
@@ -62,6 +63,20 @@ def weights_of_columns(term: Term, columns: Array) -> Array:
     return np.asarray(values.T @ term.coef * (term.weights[..., 0] * normaliser.scale[0]))
 
 
+def facts_of(bound: Bound) -> dict[str, Any]:
+    """Return what a model has of its kernels and of the bank that it was fitted on."""
+    lacking = bound.kernels.missing_view_summary()
+    return {
+        "kernel_names": np.array(bound.training.names, dtype=object),
+        "kernels": bound.kernels.kernels or None,
+        "kind": bound.training.kind,
+        "bank_bytes": bound.bank.nbytes,
+        "cluster": bound.bank.cluster_cost,
+        "view_predictability": lacking.predictability,
+        "missing_patterns": lacking.patterns,
+    }
+
+
 class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
@@ -94,8 +109,16 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     device: Device = None
     missing: str = "error"
     random_state: RandomSeed = None
+    # of a fit, by ``FittedModel``
+    weights_: Array
+    dual_coef_: Array
+    intercept_: float | Array
+    kernel_names_: NDArray[np.object_]
+    certificate_: Certificate
     findings_: tuple[str, ...]
+    decision_: Decision
     C_: float | Array
+    loss_: Loss
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss to be minimised; estimators that stand for one loss say so here."""
@@ -114,99 +137,60 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         raise NotImplementedError
 
     def _fit(self, training: Training, plan: Plan, tasks: list[Task]) -> None:
-        """Build the bank and solve the tasks on it."""
+        """Build the bank, solve the tasks on it, and keep what was fitted."""
         plan.norm.check(len(training.names))
         by_rule = type(self)._by_rule is not BaseMKL._by_rule
         if by_rule:
             refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
-        self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan) if by_rule else tasks)
-        if self.findings_:
-            warn_of_findings(self.findings_)
-        self.findings_ = (*bound.findings, *self.findings_)
+        fitted = self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan) if by_rule else tasks)
+        if fitted.findings:
+            warn_of_findings(fitted.findings)
+        replace(fitted, findings=(*bound.findings, *fitted.findings)).write(self)
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         """Return the tasks as they are to be solved; baselines take weights or C from a rule here."""
         return tasks
 
-    def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
-        """Solve the tasks, and keep what prediction and inspection need."""
+    def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
+        """Solve the tasks, from the previous fit where that is asked for; return what was fitted."""
         started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
-        fits, self.n_passes_ = fit_tasks(bound, plan, started)
-        first, several = fits[0], len(fits) > 1
-        norm, m = first.norm, bound.bank.m
-        strength: float | Array | None = norm.strength
-        self.certificates_ = [fit.certificate for fit in fits]
-        self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
-        self.weights_, self.dual_coef_, self.C_ = first.weights, first.beta, tasks[0].C
-        self.certificate_ = first.certificate
-        if several:  # side by side; objectives of independent problems add up, and so do their bounds
-            self.weights_ = np.stack([fit.weights for fit in fits])
-            self.dual_coef_ = np.stack([fit.beta for fit in fits], axis=1)
-            self.certificate_ = joined(self.certificates_)
-            Cs = np.array([task.C for task in tasks])
-            self.C_ = tasks[0].C if np.ptp(Cs) == 0.0 else Cs
-            strength = None if strength is None else np.array([fit.norm.strength for fit in fits])
-        self.intercept_ = self.certificate_.intercept
-        self.loss_, self.solver_ = first.loss, fits[-1].solver
-        self._keep_norms([task.norm for task in tasks], m)
-        self.trace_ = trace_of(tasks, fits)
-        self.n_iter_ = max(fit.solution.n_iter for fit in fits)
-        self.support_ = support(self.dual_coef_)
-        self._keep_bound(bound)
-        self._function = KernelFunction.mixture(
-            bound.kernels, self.weights_, self.dual_coef_, self.intercept_
-        )
-        self._set_optional("lam_", strength)
-        self._set_optional("cluster_", bound.bank.cluster_cost)
-        view_weights = groups = None
+        decision = plan.decision_for(tasks[-1].loss, tasks[-1].norm, bound.bank)
+        if plan.verbose:
+            print(decision, file=sys.stderr)
+        fits, n_passes = fit_tasks(bound, plan, started)
+        known = side_by_side(fits, [task.label for task in tasks])
+        norm, m, several = fits[0].norm, bound.bank.m, len(fits) > 1
+        lam: float | Array | None = norm.strength
+        if several and lam is not None:
+            lam = np.array([fit.norm.strength for fit in fits])
+        Cs = np.array([task.C for task in tasks])
         if norm.group_names:
             each = np.array([fit.norm.group_weights(fit.weights) for fit in fits])
-            view_weights = {
-                name: each[:, g] if several else float(each[0, g]) for g, name in enumerate(norm.group_names)
-            }
+            columns = each.T if several else each[0].tolist()
+            known["view_weights"] = dict(zip(norm.group_names, columns, strict=True))
             groups = [ALWAYS if group is None else group for group in norm.kernel_groups(m)]
-        self._set_optional("view_weights_", view_weights)
-        self._set_optional("kernel_groups_", None if groups is None else np.array(groups, dtype=object))
-        self._set_findings(tasks, [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits])
+            known["kernel_groups"] = np.array(groups, dtype=object)
+        function = KernelFunction.mixture(
+            bound.kernels, known["weights"], known["dual_coef"], known["intercept"]
+        )
+        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
+        return FittedModel(
+            **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
+            C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
+            decision=decision, n_passes=n_passes, function=function, findings=self._findings_of(tasks, values),
+        )  # fmt: skip
 
-    def _keep_norms(self, norms: list[Norm], m: int) -> None:
-        """Keep what the weights were fitted under, and which of them were learnt."""
-        self.norm_name_ = ", ".join(dict.fromkeys(norm.label for norm in norms))
-        self.learnt_kernels_ = np.zeros(m, dtype=bool)
-        for norm in norms:
-            if norm.allowed_weights:
-                self.learnt_kernels_[norm.learnt(m)] = True
-        self.weights_rule_ = ""
-        if not self.learnt_kernels_.any():
-            rules = dict.fromkeys(norm.weights_rule for norm in norms if norm.weights_rule)
-            self.weights_rule_ = self._weights_rule or "; ".join(rules)
-
-    def _set_findings(self, tasks: list[Task], values: list[Array]) -> None:
-        """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
-        self.findings_ = ()
-
-    def _keep_bound(self, bound: Bound) -> None:
-        """Keep what is known of kernels and bank."""
-        self.kernel_names_ = np.array(bound.training.names, dtype=object)
-        self.bank_bytes_ = bound.bank.nbytes
-        self._kind = bound.training.kind
-        self._set_optional("kernels_", bound.kernels.kernels or None)
-        lacking = bound.kernels.missing_view_summary()
-        self._set_optional("view_predictability_", lacking.predictability)
-        self._set_optional("missing_patterns_", lacking.patterns)
-
-    def _set_optional(self, name: str, value: object) -> None:
-        """Set an attribute that not every fit has; an earlier fit's is forgotten."""
-        self.__dict__.pop(name, None)
-        if value is not None:
-            setattr(self, name, value)
+    def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
+        """Return what a reader must know first, from the decision values of the training samples."""
+        return ()
 
     def _warm_started(self, tasks: list[Task], bank: Bank) -> list[Task]:
         """Start the tasks at the previous fit, if that was of the same shape in every respect."""
         if not hasattr(self, "dual_coef_") or tasks[0].start is not None:
             return tasks
-        beta, weights = self.dual_coef_, self.weights_
+        fitted = FittedModel.of(self)
+        beta, weights = fitted.dual_coef, fitted.weights
         several = weights.ndim == 2
         shape = (bank.n, len(tasks)) if several else tasks[0].y.shape
         if beta.shape != shape or weights.shape[-1] != bank.m or (len(tasks) > 1 and not several):
@@ -216,13 +200,14 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
 
     def _decision(self, X: Samples) -> Array:
         """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``; all of them finite."""
-        check_is_fitted(self, "dual_coef_")
+        fitted = FittedModel.of(self)
+        assert fitted.function is not None
         # half precision is for storing a bank: prediction computes in single precision then
         dtype = "float32" if dtype_name(self.dtype) in ("float16", "bfloat16") else self.dtype
         quiet = np.errstate(over="ignore", invalid="ignore")  # reported in a sentence
         with quiet, allowed_threads(self.n_jobs):
-            new = new_samples(self, X, self._kind)
-            return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
+            new, where = new_samples(self, X, fitted.kind), prediction_device(self.device, X)
+            return finite_decision(fitted.function(new, np.dtype(dtype), where))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read models of 0.2.0 too, which did not note which weights were learnt."""
@@ -231,9 +216,19 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         if "dual_coef_" in state and "learnt_kernels_" not in state and "kernel_names_" in state:
             norm = "uniform" if self._weights_rule else state.get("norm_", getattr(self, "norm", "l1"))
             norms = [make_norm(one) for one in (norm if isinstance(norm, list) else [norm])]
-            self._keep_norms(norms, len(self.kernel_names_))
+            origin = origin_of_weights(norms, len(self.kernel_names_), self._weights_rule)
             for j, kernel in enumerate(state.get("kernels_", ())):
-                self.learnt_kernels_[j] &= kernel.always is None
+                origin["learnt_kernels"][j] &= kernel.always is None
+            self.__dict__.update({ATTRIBUTES[name]: value for name, value in origin.items()})
+
+    @property
+    def view_weights_(self) -> dict[str, float | Array]:
+        """Sums of the weights by view, or the weights of the groups of a norm; see ``MKLClassifier``."""
+        fitted = FittedModel.of(self)
+        own = fitted.view_weights or fitted.weights_of_views
+        if own is None:
+            raise AttributeError("view_weights_ needs kernels of several views")
+        return own
 
     @property
     def coef_(self) -> Array:
@@ -262,7 +257,7 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        given = is_precomputed(self.kernels)
+        given = isinstance(self.kernels, str) and self.kernels == "precomputed"
         tags.input_tags.sparse = not given
         # one matrix is cut by rows and columns; several go in a holder, with sample indices as X
         tags.input_tags.pairwise = given
@@ -288,9 +283,11 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
                 f'<td style="text-align:left"><span style="{BAR};width:{length:.2f}em"></span></td></tr>'
             )
         rest = f"<div>and {used - TOP} others</div>" if used > TOP else ""
+        # models of earlier versions do not say why
+        decided = f"<div>Solved by {escape(str(self.decision_))}.</div>" if hasattr(self, "decision_") else ""
         each = ", means over the classes" if np.ndim(self.weights_) == 2 else ""
         return (
-            f'{diagram}<div style="{TEXT}"><div>{escape(repr(self.certificate_))}.</div>'
+            f'{diagram}<div style="{TEXT}"><div>{escape(repr(self.certificate_))}.</div>{decided}'
             f"<div>{escape(weight_origin(self).sentence)}</div>"
             f"<div>{used} of {weights.size} kernels have weight{each}:</div><table>{rows}</table>{rest}</div>"
         )

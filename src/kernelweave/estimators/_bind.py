@@ -25,14 +25,17 @@ from ..banks import (
     learn_blockwise,
     precomputed_bank,
 )
+from ..banks.decide import Decision, Facts, keep
+from ..banks.devices import budget_of
+from ..banks.facts import facts_of_kernels
 from ..banks.normalise import Normaliser
 from ..banks.streaming import spread_rows
 from ..cluster import cluster_feature_bank, cluster_kernel_bank
 from ..exceptions import ScaleWarning, warn_at_caller
-from ..kernels import resolve_kernels, take, view_of
-from ._inputs import Training, wants_features
+from ..kernels import Kernel, resolve_kernels, take, view_of
+from ._inputs import Training
 from ._parameters import Codes
-from ._plan import BankPlan, dtype_name
+from ._plan import BankPlan, dtype_name, keeps_factors
 
 
 @dataclass(frozen=True)
@@ -84,22 +87,27 @@ def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]
     if training.kernels is None:
         given, normaliser = precomputed_bank(training.samples, **options)
         return given, PrecomputedKernels(given.n, given.m, normaliser)
-    samples, storage = training.samples, plan.storage
+    samples = training.samples
     if training.kind == "rows":
-        if storage not in ("auto", "stream"):
-            raise ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
-        storage = "stream"
         samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
     resolved = resolve_kernels(training.kernels, samples)
     if plan.center:
         resolved = [kernel.recentred(samples) for kernel in resolved]
     bank, normaliser = build_bank(
-        resolved, training.samples, storage=storage, dtype=plan.dtype, mixing=plan.mixing,
-        blocks=plan.blocks_suffice, subsets=plan.subsets_suffice, **options,
-    )  # fmt: skip
+        resolved, training.samples, decision=_decided(training, plan, resolved), **options
+    )
     if isinstance(bank, Features) and bank.streams:
         return bank, BoundKernels(resolved, training.samples, normaliser, bank)
     return bank, BoundKernels(resolved, training.samples, normaliser)
+
+
+def _decided(training: Training, plan: BankPlan, kernels: list[Kernel], **others: Any) -> Decision:
+    """Decide how settled kernels are kept on the training samples."""
+    facts = facts_of_kernels(
+        kernels, training.samples, keeps_factors(plan), kind="rows" if training.kind == "rows" else "", can=plan.can,
+        memory_budget=plan.memory_budget, **others,
+    )  # fmt: skip
+    return keep(facts, plan.asked())
 
 
 def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
@@ -129,7 +137,7 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
     """
     import torch
 
-    from ..banks.torch_bank import DeviceKernels, torch_bank, torch_feature_bank
+    from ..banks.torch_bank import DeviceKernels, block_bytes, torch_bank, torch_feature_bank
 
     check_storage(plan.storage, "device")  # X may be a tensor where no device was named
     name = dtype_name(plan.dtype)
@@ -137,8 +145,10 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
     dtype = torch.float64 if double else torch.float32
     n, m = training.n, len(training.names)
     normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
-    source: DeviceKernels
-    bound: PredictingKernels
+    here: dict[str, Any] = {
+        "place": "device", "device": training.device.type, "memory": budget_of(training.device, plan.memory_budget),
+        "block_bytes": block_bytes(n, training.device, dtype.itemsize),
+    }  # fmt: skip
     if training.kernels is None:
         if normaliser.mode == "cosine":
             raise ValueError(
@@ -147,44 +157,22 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         for j, matrix in enumerate(training.samples):
             means = matrix.mean(axis=1) if normaliser.center else None
             normaliser.learn(j, np.diagonal(matrix).astype(float), means)
+        decision = keep(
+            Facts(n, m, plan.can, samples="matrices", factors=keeps_factors(plan), **here), plan.asked()
+        )
         source = DeviceKernels([], training.samples, n, normaliser, training.device, dtype)
-        bound = PrecomputedKernels(n, m, normaliser)
-    else:
-        if training.kind == "rows":
-            raise ValueError("rows that are read as needed go with storage='stream' and device=None")
-        kernels = resolve_kernels(training.kernels, training.samples)
-        # explicit features go to the device on demand, or where they are enough and are fewer than samples
-        asked, factors = plan.storage == "lowrank", normaliser.keeps_powers()
-        rows = len(getattr(training.samples, "shape", ())) == 2
-        if asked and not rows:
-            raise ValueError("storage='lowrank' needs rows of numbers")
-        without = [kernel.name for kernel in kernels if asked and kernel.rank(training.width) is None]
-        if without:
-            raise ValueError(
-                f"storage='lowrank' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
-                "kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
-            )
-        if asked and not factors:
-            raise ValueError(
-                "storage='lowrank' on a device takes normalize='trace' or None, without centring"
-            )
-        enough = rows and factors and plan.storage == "auto"
-        if asked or (enough and wants_features(plan, kernels, training.n, training.width)):
-            features = torch_feature_bank(
-                kernels, training.samples, normaliser, training.device,
-                dtype=name if plan.storage == "lowrank" or "16" in name else "float32",
-                memory_budget=plan.memory_budget, threads=plan.threads,
-            )  # fmt: skip
-            return features, BoundKernels(kernels, training.samples, normaliser, features)
-        check_kernels(kernels, training.samples)
-        learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
-        source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)
-        bound = BoundKernels(kernels, training.samples, normaliser)
-    bank = torch_bank(
-        source, storage=plan.storage, dtype=name, memory_budget=plan.memory_budget,
-        mixing=plan.mixing or training.kernels is None,
-    )  # fmt: skip
-    return bank, bound
+        return torch_bank(source, decision), PrecomputedKernels(n, m, normaliser)
+    kernels = resolve_kernels(training.kernels, training.samples)
+    decision = _decided(training, plan, kernels, **here)
+    if decision.representation == "features":
+        features = torch_feature_bank(
+            kernels, training.samples, normaliser, training.device, decision, plan.threads
+        )
+        return features, BoundKernels(kernels, training.samples, normaliser, features)
+    check_kernels(kernels, training.samples)
+    learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
+    source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)
+    return torch_bank(source, decision), BoundKernels(kernels, training.samples, normaliser)
 
 
 def completed(

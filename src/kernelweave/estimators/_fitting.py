@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +16,10 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import Certificate, MKLProblem, Point, with_certain_bounds, without_crossed_bounds
-from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
+from ..solvers import MESSAGES, Solution, Solver, Stop, final_status, solve, without_caches
 from ._bind import Bound
 from ._parameters import FileName, Label
 from ._plan import Plan, Task
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
@@ -40,28 +36,14 @@ class Fit:
     beta: Array
     weights: Array
     certificate: Certificate
-    solution: Solution
     status: str
+    n_iter: int
+    trace: list[tuple[float, ...]]
     loss: Loss
     norm: Norm
-    solver: str | None
+    solver: str
     #: ``sum_j d_j K_j beta`` of the training samples, without the intercept, as the certificate read it
     decision: Array
-
-
-def trace_of(tasks: list[Task], fits: list[Fit]) -> pd.DataFrame:
-    """Return the traces as one table; with several problems a first column says which."""
-    import pandas as pd
-
-    tables = []
-    for fit, task in zip(fits, tasks, strict=True):
-        numbers = np.array(fit.solution.trace, dtype=float).reshape(-1, len(TRACE_COLUMNS))
-        whole = {"iteration": int, "active_kernels": int}
-        table = pd.DataFrame(numbers, columns=list(TRACE_COLUMNS)).astype(whole)
-        if len(fits) > 1:
-            table.insert(0, "problem", task.label)
-        tables.append(table)
-    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
 def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], float]:
@@ -179,9 +161,9 @@ def run(
         gap, warned = certificate.relative_gap, status != "converged"
         status = final_status(status, gap, tol) if warned else conclude(status, gap, tol, label, work)
         decision = decision @ axes.T
-    solution = replace(solution, point=point)
     return Fit(
-        beta, point.weights, certificate, solution, status, problem.loss, problem.norm, solver.registered_as, decision
+        beta, point.weights, certificate, status, solution.n_iter, solution.trace, problem.loss, problem.norm,
+        solver.registered_as or type(solver).__name__, decision,
     )  # fmt: skip
 
 

@@ -13,7 +13,9 @@ from sklearn.utils.validation import validate_data
 
 from .._numerics.matrices import check_sparse, without_duplicates
 from ..banks import Rows, as_rows, as_stack, check_training_stack
+from ..banks.decide import keep
 from ..banks.devices import device_of, on_host
+from ..banks.facts import facts_of_kernels
 from ..banks.memory import STORAGES
 from ..cluster import ClusterSamples, DaskRows, cluster_samples, is_dask
 from ..kernels import (
@@ -28,7 +30,7 @@ from ..kernels import (
 )
 from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_views, refuse_missing
 from ._parameters import Device, KernelsLike, Samples
-from ._plan import BankPlan
+from ._plan import BankPlan, keeps_factors
 
 
 @dataclass(frozen=True)
@@ -140,23 +142,12 @@ def _rows_for_features(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) 
         rows = as_rows(samples)
     else:
         return None
-    insists = plan.storage != "auto" or isinstance(samples, Rows)
-    if not insists and (plan.center or plan.normalize == "cosine"):
-        return None
     kernels = expand_kernels(spec, Schema.of(rows))
-    without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
-    if without and insists:
-        raise ValueError(
-            f"features on a cluster are asked for, which {without[0]!r} does not have ({len(without)} such "
-            "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
-        )
-    return rows if not without and (insists or wants_features(plan, kernels, *rows.shape)) else None
-
-
-def wants_features(plan: BankPlan, kernels: list[Kernel], n: int, width: int) -> bool:
-    """Whether features are all that the fit needs, and every kernel has some, fewer in all than samples."""
-    ranks = [kernel.rank(width) for kernel in kernels]
-    return plan.features_suffice and None not in ranks and sum(rank or 0 for rank in ranks) <= n
+    facts = facts_of_kernels(
+        kernels, rows, keeps_factors(plan), place="cluster", kind="rows" if isinstance(samples, Rows) else "",
+        can=plan.can, memory=np.inf,
+    )  # fmt: skip
+    return rows if keep(facts, plan.asked()).representation == "features" else None
 
 
 def _host_inputs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,10 @@ from .._components import check_switch
 from .._estimating import TimeShares, class_columns
 from .._numerics.resources import thread_count
 from .._typing import Array
-from ..banks import Bank, check_missing, check_storage
+from ..banks import Bank, Decision, check_missing, check_storage
+from ..banks.decide import Abilities, Asked, decide
 from ..banks.devices import DTYPES, device_of
+from ..banks.facts import facts_of_bank
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
 from ..kernels import view_of
@@ -25,12 +27,11 @@ from ..losses import registry as losses
 from ..norms import FixedParts, Norm, make_norm
 from ..problems import MKLProblem, Point
 from ..solvers import (
-    ON_SUMS,
     Solution,
     Solver,
     Stop,
+    abilities,
     check_place,
-    choose_solver,
     fitting_solvers,
     follow_path,
     make_solver,
@@ -66,10 +67,8 @@ def refuse_fixed_parts(norm: Norm, m: int, who: str) -> None:
 class BankPlan:
     """How the bank is to be built, wherever the samples say that it goes.
 
-    ``mixing`` says whether the solver works on the mixed kernel, and ``features_suffice`` whether all that the fit
-    needs are explicit features, of kernels that have them; ``blocks_suffice`` that a solver that is still to be chosen
-    can work on blocks of them, where the samples are many; ``subsets_suffice`` that it can work on the mixed kernel of
-    some of the samples, where that of all does not fit.  ``missing`` says what becomes of samples that lack a view.
+    ``solver`` is the name of the one that is asked for, None where it is chosen; ``mixes`` whether it works on the
+    mixed kernel, ``can`` what loss and norm let solvers do.  ``missing`` says what becomes of samples that lack a view.
     """
 
     normalize: str | None
@@ -78,11 +77,14 @@ class BankPlan:
     dtype: DTypeLike
     memory_budget: Bytes
     threads: int = 1
-    mixing: bool = True
-    features_suffice: bool = False
     missing: str = "error"
-    blocks_suffice: bool = False
-    subsets_suffice: bool = False
+    solver: str | None = None
+    mixes: bool = True
+    can: Abilities = field(default_factory=Abilities)
+
+    def asked(self) -> Asked:
+        """Return what is asked for, as the rules take it."""
+        return Asked(self.solver, self.mixes, self.storage, dtype_name(self.dtype))
 
     @classmethod
     def of(cls, estimator: BaseMKL) -> BankPlan:
@@ -162,16 +164,9 @@ class Plan:
         solver = _solver(estimator.solver, loss, made, bool(estimator.fit_intercept))
         if solver is not None and seed is not None and isinstance(estimator.solver, str | type):
             solver = _seeded(solver, seed)
-        bank = BankPlan.of(estimator)
+        bank = replace(BankPlan.of(estimator), can=abilities(loss, made))
         if solver is not None:
-            bank = replace(bank, mixing=solver.mixes, features_suffice=not solver.mixes)
-        else:  # one that is left open works on sums where features suffice
-            bank = replace(
-                bank,
-                features_suffice=any(registry[name].serves(loss, made) for name in ON_SUMS),
-                blocks_suffice=registry["block_descent"].serves(loss, made),
-                subsets_suffice=registry["working_set"].serves(loss, made),
-            )
+            bank = replace(bank, solver=solver.registered_as, mixes=solver.mixes)
         return cls(
             loss, made, solver, float(C), Stop(float(estimator.tol), estimator.max_iter, estimator.max_seconds),
             bool(estimator.fit_intercept), bank, estimator.callback, estimator.verbose, estimator.checkpoint, seed,
@@ -182,16 +177,30 @@ class Plan:
         if norm is self.norm:
             return self
         solver = "auto" if self.solver is None else self.solver
-        return replace(self, norm=norm, solver=_solver(solver, self.loss, norm, self.fit_intercept))
+        bank = replace(self.bank, can=abilities(self.loss, norm))
+        return replace(
+            self, norm=norm, solver=_solver(solver, self.loss, norm, self.fit_intercept), bank=bank
+        )
 
-    def solver_for(self, loss: Loss, norm: Norm, bank: Bank) -> Solver:
-        """Return the solver of one problem: the one that was named, or what ``auto`` stands for on this bank.
+    def decision_for(self, loss: Loss, norm: Norm, bank: Bank) -> Decision:
+        """Return how a bank is kept and what solves one problem on it: the solver that was named, if it serves.
 
         Weights that come from a rule (noise methods) need no solver for learnt ones.
         """
+        can, asked = abilities(loss, norm), replace(self.bank.asked(), kept=bank.decision)
+        if self.solver is not None and not self.solver.serves(loss, norm):
+            asked = replace(asked, solver=None)
+        return decide(facts_of_bank(bank, can), asked)
+
+    def decision_by(self, method: str, bank: Bank) -> Decision:
+        """Return how a bank is kept for a method that is no solver of convex problems."""
+        return decide(facts_of_bank(bank, Abilities()), Asked(method, kept=bank.decision))
+
+    def solver_for(self, loss: Loss, norm: Norm, bank: Bank) -> Solver:
+        """Return the solver of one problem on a bank."""
         if self.solver is not None and self.solver.serves(loss, norm):
             return self.solver
-        chosen = choose_solver(loss, norm, bank)
+        chosen = registry[self.decision_for(loss, norm, bank).solver]()
         return chosen if self.seed is None else _seeded(chosen, self.seed)
 
 
@@ -226,6 +235,11 @@ def _seeded(solver: Solver, seed: int) -> Solver:
         return solver
     seeded: Solver = clone(solver).set_params(random_state=seed)
     return seeded
+
+
+def keeps_factors(plan: BankPlan) -> bool:
+    """Whether normalisation gives every kernel a factor and no more."""
+    return not plan.center and plan.normalize != "cosine"
 
 
 def dtype_name(dtype: DTypeLike) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from .._estimating import (
     weigh_classes,
     weigh_samples,
 )
+from .._fitted import FittedModel, origin_of_weights
 from .._typing import Array
 from ..banks import KernelFunction
 from ..banks.devices import device_of, on_host
@@ -176,18 +177,28 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     learnt_kernels_ : array of shape (m,)
         Which kernels have a weight that was learnt; that of the others was given (``norm="uniform"``, ``norms.Fixed``,
         ``kernels.always``) or set by a rule, which ``weights_rule_`` says in words.
+    C_ : float or array of shape (k,)
+        Weight of the loss that was taken; an array where the problems have different ones.
+    kernels_ : list of Kernel
+        The kernels, with everything settled that depends on the samples.
     norm_name_ : str
         The norm that was fitted, by its label.
     lam_ : float or array of shape (k,)
         With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
     view_weights_ : dict
-        With ``norms.Grouped``: the weight of every group by name; arrays of shape (k,) where problems have their own.
+        Where kernels are on several views (``inspection.kernel_views``): the sum of every view's weights, by name; with
+        ``norms.Grouped`` the weight that the norm gives every group.  Arrays of shape (k,) where problems have their
+        own.
     kernel_groups_ : array of shape (m,)
         With ``norms.Grouped``: the group of every kernel.
     trace_ : DataFrame
         iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
     n_passes_, n_iter_ : float, int
         Passes over the bank and iterations.
+    bank_bytes_ : int
+        What the bank took.
+    cluster_ : ClusterCost
+        On a cluster: rounds and bytes.
     solver_, status_ : str
         What was run; and ``"converged"`` where every certificate's ``relative_gap <= tol``, else why it stopped before.
     view_predictability_ : dict
@@ -276,7 +287,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         -------
         self
         """
-        self.__dict__.pop("_stream", None)
         labelled = self._checked(X, y, sample_weight)
         self._fit(labelled.training, labelled.plan, labelled.tasks())
         return self
@@ -318,8 +328,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """
         X, y = self._joined(X, y)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-        stream: Stream | None = vars(self).get("_stream")
-        if stream is None:
+        fitted = FittedModel.of(self) if "_stream" in vars(self) else None
+        if fitted is None:
             if classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: all labels to come")
             self.classes_ = np.unique(np.asarray(classes))
@@ -349,7 +359,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         if len(tasks) > 1:
             raise ValueError("partial_fit learns all classes together: use multi_class='joint' or 'shared'")
         task = tasks[0]
-        if stream is None:  # kernels and their normalisation are settled on the first batch
+        if fitted is None:  # kernels and their normalisation are settled on the first batch
             training = training_inputs(self, X, plan.bank, len(y))
             batch, m = training.samples, len(training.names)
             # raises where a kernel has a given weight, which online steps do not know
@@ -357,38 +367,39 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             task.norm.check(m)
             assert isinstance(plan.solver, Obscure)
             assert training.kernels is not None
-            self._kind, self.kernel_names_ = training.kind, np.array(training.names, dtype=object)
             stream = Stream.begin(
                 training.kernels, batch, self.normalize, task.norm.for_kernels(m), plan.solver.eta,
                 1 if task.y.ndim == 1 else task.y.shape[1],
             )  # fmt: skip
-            self.kernels_ = stream.bound.kernels
-            self._keep_norms([task.norm], m)
-            self.solver_: str | None = plan.solver.registered_as
-            self.status_, self.intercept_ = "streaming", 0.0
-            self.findings_ = scale_findings(training, stream.bound, plan.bank)
+            fitted = FittedModel(
+                stream.weights, stream.coef, 0.0, np.array(training.names, dtype=object),
+                **origin_of_weights([task.norm], m), findings=scale_findings(training, stream.bound, plan.bank),
+                kernels=stream.bound.kernels, status="streaming", solver=plan.solver.registered_as,
+                kind=training.kind, stream=stream,
+            )  # fmt: skip
         else:
-            batch = new_samples(self, X, self._kind)
+            batch = new_samples(self, X, fitted.kind)
             if n_samples(batch) != len(y):
                 raise ValueError(
                     f"Found input variables with inconsistent numbers of samples: {n_samples(batch)} and {len(y)}"
                 )
-        self.n_updates_ = stream.learn(batch, task.y, task.weight, task.loss)
-        self._stream, self.weights_ = stream, stream.weights
-        coef = stream.coef / stream.q
-        self.dual_coef_ = coef if task.y.ndim == 2 else coef[:, 0]
-        self.support_ = np.arange(stream.coef.shape[0])
-        self._function = KernelFunction.mixture(stream.bound, self.weights_, self.dual_coef_, self.intercept_)
+        known = fitted.stream
+        assert known is not None
+        self.n_updates_ = known.learn(batch, task.y, task.weight, task.loss)
+        weights, coef = known.weights, known.coef / known.q
+        coef = coef if task.y.ndim == 2 else coef[:, 0]
+        function = KernelFunction.mixture(known.bound, weights, coef, 0.0)
+        replace(fitted, weights=weights, dual_coef=coef, function=function).write(self)
         return self
 
-    def _set_findings(self, tasks: list[Task], values: list[Array]) -> None:
+    def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         targets = [task.y for task in tasks]
         codes, predicted = (
             codes_of(one[0] if len(tasks) == 1 else np.stack(one, axis=1)) for one in (targets, values)
         )
         counted = np.any([task.weight > 0 for task in tasks], axis=0)
         sentence = constant_prediction(predicted, codes, self.classes_, counted)
-        self.findings_ = () if sentence is None else (sentence,)
+        return () if sentence is None else (sentence,)
 
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
         labelled = self._checked(X, y, sample_weight)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
 from .._estimating import TimeShares, constant_prediction, one_call, one_fit, several_fits, warn_of_findings
+from .._fitted import set_optional
 from .._typing import Array
 from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_caller
 from ..norms import make_norm
@@ -314,22 +315,21 @@ class MKLClassifierCV(MKLClassifier):
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
         self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])
         began = time.perf_counter()
-        self._solve(search.bound, chosen.plan, chosen.tasks)
+        fitted = self._solve(search.bound, chosen.plan, chosen.tasks)
         self.refit_time_ = time.perf_counter() - began
         # held-out samples say more than training samples, which a fit may reproduce
         where = np.concatenate([held_out for held_out, _ in chosen.held_out])
         predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
         counted = labelled.weight[where] > 0
         sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
-        if sentence is not None:
-            self.findings_ = (sentence,)
-        weights = search.weights_of_ties(chosen, self.weights_)
+        findings = fitted.findings if sentence is None else (sentence,)
+        weights = search.weights_of_ties(chosen, fitted.weights)
         self.ties_ = chosen.ties.drop(columns="choice")
-        self._set_optional("tied_weights_", weights)
+        set_optional(self, "tied_weights_", weights)
         said, warned_of = search.findings(chosen, weights)
-        warn_of_findings(self.findings_)
+        warn_of_findings(findings)
         warn_of_findings(warned_of, GridEndWarning)
-        self.findings_ = (*search.bound.findings, *self.findings_, *said)
+        replace(fitted, findings=(*search.bound.findings, *findings, *said)).write(self)
         return self
 
 

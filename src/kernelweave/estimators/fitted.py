@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from .._fitted import ATTRIBUTES as ATTRIBUTES
+from .._fitted import FittedModel as FittedModel
 from ..banks import KernelFunction
 from ..views import KnownViews, Views
 from ._base import weights_of_columns as weights_of_columns
@@ -19,15 +20,14 @@ from ._parameters import Samples
 
 def has_function(estimator: BaseEstimator) -> bool:
     """Whether the decisions of an estimator are sums over kernels, and known."""
-    return isinstance(vars(estimator).get("_function"), KernelFunction)
+    return isinstance(vars(estimator).get(ATTRIBUTES["function"]), KernelFunction)
 
 
 def function_of(estimator: BaseEstimator) -> KernelFunction:
     """Return the learnt function, or raise where an estimator has none that is a sum over kernels."""
-    check_is_fitted(estimator, "dual_coef_")
-    if not has_function(estimator):
+    function = FittedModel.of(estimator).function
+    if function is None:
         raise ValueError(f"the decisions of {type(estimator).__name__} are no sum over kernels")
-    function: KernelFunction = estimator._function
     return function
 
 
@@ -60,17 +60,17 @@ class WeightOrigin:
 
 def weight_origin(estimator: BaseEstimator) -> WeightOrigin:
     """Say which weights of a fitted estimator were learnt: what may be said of weights depends on it."""
-    check_is_fitted(estimator, "learnt_kernels_")
-    learnt = np.asarray(estimator.learnt_kernels_, dtype=bool)
+    fitted = FittedModel.of(estimator)
+    learnt = np.asarray(fitted.learnt_kernels, dtype=bool)
     given = int(np.count_nonzero(~learnt))
     if not given:
         return WeightOrigin(learnt, "")
     if given < learnt.size:
         were = "weight of 1 kernel was" if given == 1 else f"weights of {given} kernels were"
         return WeightOrigin(learnt, f"The {were} given, not learnt: only those of the others are a finding.")
-    return WeightOrigin(learnt, f"The weights were not learnt: {estimator.weights_rule_}.")
+    return WeightOrigin(learnt, f"The weights were not learnt: {fitted.weights_rule}.")
 
 
 def samples_for(estimator: BaseEstimator, X: Samples) -> Samples:
     """Check new samples against what the estimator was fitted on, and return them as its kernels take them."""
-    return new_samples(estimator, X, estimator._kind)
+    return new_samples(estimator, X, FittedModel.of(estimator).kind)

@@ -13,12 +13,14 @@ from scipy.optimize import linprog
 from sklearn.model_selection import StratifiedKFold
 
 from .._components import check_switch
+from .._fitted import FittedModel
 from .._typing import Array
-from ..banks import KernelFunction, Term, support
+from ..banks import KernelFunction, Term
 from ..losses import Hinge
 from ..norms import Uniform
 from ..problems import FixedSolution, solve_fixed
 from ..solvers import Stop
+from ._base import facts_of
 from ._bind import Bound, fold_bank
 from ._fitting import plain
 from ._parameters import (
@@ -202,7 +204,7 @@ class LPBetaClassifier(MKLClassifier):
             )
         return labelled
 
-    def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
+    def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
         bank, y, weight = bound.bank, tasks[0].y, tasks[0].weight
         refuse_fixed_parts(tasks[0].norm, bank.m, type(self).__name__)
         # train and test samples, those without weight in neither
@@ -212,7 +214,7 @@ class LPBetaClassifier(MKLClassifier):
         counts = np.unique(codes, return_counts=True)[1]
         folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=seed)
         splits = [(used[train], used[test]) for train, test in folds.split(codes, codes)]
-        outputs, self.C_ = self._outputs(bound, plan, y, weight, splits)
+        outputs, C = self._outputs(bound, plan, y, weight, splits)
         leads = _leads(y, outputs)
         nus = _several("nu", self.nu)
         right = np.zeros(len(nus))
@@ -223,24 +225,23 @@ class LPBetaClassifier(MKLClassifier):
                     beta = largest_margin(leads, nu, np.where(there, 0.0, weight)).weights
                     right[k] += float(weight[there] @ (np.min(leads[there] @ beta, axis=1) > 0))
         self.nu_ = nus[int(np.argmax(right))]
-        self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
-        m, values, costs, terms = bank.m, np.zeros(y.shape), np.outer(self.C_, weight), []
-        self.dual_coef_ = np.zeros((*y.shape, m))
-        self.intercept_: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
-        for j in map(int, np.flatnonzero(self.weights_)):  # SVMs on all samples, for kernels with weight
+        weights, self.rho_, _ = largest_margin(leads, self.nu_, weight)
+        m, values, costs, terms = bank.m, np.zeros(y.shape), np.outer(C, weight), []
+        dual_coef = np.zeros((*y.shape, m))
+        intercept: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
+        for j in map(int, np.flatnonzero(weights)):  # SVMs on all samples, for kernels with weight
             K = bank.combine(only(j, m))
             svm = self._svm(K, y, costs[j])
-            values += self.weights_[j] * (K @ svm.beta + svm.intercept)
-            self.dual_coef_[..., j] = svm.beta
-            self.intercept_ = self.intercept_ + self.weights_[j] * svm.intercept
-            terms.append(Term.of(bound.kernels, np.array([j]), self.weights_, svm.beta))
-        self.support_ = support(self.dual_coef_.reshape(len(y), -1))
-        self._function = KernelFunction(terms, self.intercept_, m)
-        self._set_findings(tasks, [values])
-        self.loss_, self.norm_name_ = tasks[0].loss, "none (weights by linear programming)"
-        self.learnt_kernels_, self.weights_rule_ = np.ones(bank.m, dtype=bool), ""
-        self._keep_bound(bound)
-        self.n_passes_ = bank.passes
+            values += weights[j] * (K @ svm.beta + svm.intercept)
+            dual_coef[..., j] = svm.beta
+            intercept = intercept + weights[j] * svm.intercept
+            terms.append(Term.of(bound.kernels, np.array([j]), weights, svm.beta))
+        return FittedModel(
+            weights, dual_coef, intercept, **facts_of(bound), norm_name="none (weights by linear programming)",
+            learnt_kernels=np.ones(m, dtype=bool), weights_rule="", C=C, loss=tasks[0].loss, n_passes=bank.passes,
+            decision=plan.decision_by("linear programming", bank),
+            function=KernelFunction(terms, intercept, m), findings=self._findings_of(tasks, [values]),
+        )  # fmt: skip
 
     def _outputs(
         self, bound: Bound, plan: Plan, y: Array, weight: Array, splits: Splits

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
+from .._fitted import FittedModel, set_optional
 from .._typing import Array
 from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, aggregate, as_long, disagreement
@@ -208,7 +209,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         """
         self._check_parameters()
         crowd = rates_of_crowd = None
-        self._set_optional("annotated_", None)
+        for name in ("annotated_", "sample_share_", "objectives_", "confident_joint_"):
+            set_optional(self, name, None)
         shape = np.asarray(y, dtype=object).shape
         if len(shape) == 2 and shape[1] > 1:  # several annotators
             crowd = self.annotated_ = aggregate(y, method=self.crowd)
@@ -224,17 +226,16 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             labelled = replace(labelled, weight=labelled.weight * crowd.confidence)
             rates_of_crowd = disagreement(y, crowd.labels)
             if rates_of_crowd is not None and not np.array_equal(crowd.classes, self.classes_):
-                fitted = rates_of_crowd.class_rates[np.isin(crowd.classes, self.classes_)]
-                rates_of_crowd = replace(rates_of_crowd, class_rates=fitted)
+                known = rates_of_crowd.class_rates[np.isin(crowd.classes, self.classes_)]
+                rates_of_crowd = replace(rates_of_crowd, class_rates=known)
         estimate = estimate_noise(mean, labelled.codes, self.classes_.size, labelled.weight, rates_of_crowd)
         self.noise_rate_interval_, self.noise_rate_basis_ = estimate.interval, estimate.basis
         self.noise_rate_, self.class_noise_rates_ = given or (estimate.rate, estimate.class_rates)
         self.label_quality_ = estimate.quality
         self.suspects_ = np.argsort(estimate.quality, kind="stable")
         shares, how_suspects_count = self._filtered(estimate, labelled, bound, given)
-        self._set_optional("sample_share_", shares)
-        self._set_optional("objectives_", None)
         if shares is not None:
+            self.sample_share_ = shares
             labelled = replace(labelled, weight=labelled.weight * shares)
         tasks = labelled.tasks()
         self.picked_ = f"{self.method} on norm {self.norm!r}, noise rate {self.noise_rate_:.3g}"
@@ -259,13 +260,11 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 replace(task, loss=corrected_loss(str(self.loss), k, task, *rates))
                 for k, task in enumerate(tasks)
             ]
-        if self.method in ("trimmed", "ramp"):
-            self._fit_rounds(bound, labelled.plan, tasks)
-        else:
-            self._solve(bound, labelled.plan, tasks)
-        warn_of_findings(self.findings_)
+        solve = self._fit_rounds if self.method in ("trimmed", "ramp") else self._solve
+        fitted = solve(bound, labelled.plan, tasks)
+        warn_of_findings(fitted.findings)
         basis = (self.noise_rate_basis_,) if given is None else ()
-        self.findings_ = (*bound.findings, *self.findings_, *basis)
+        replace(fitted, findings=(*bound.findings, *fitted.findings, *basis)).write(self)
         return self
 
     def _loss(self, n_classes: int) -> Loss:
@@ -352,7 +351,6 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         Suspected are labels that leave-one-out predictions on the mixture that ``auto`` takes contradict with
         confidence.  Where more than a third of all labels are contradicted, ``auto`` does not trust predictions.
         """
-        self._set_optional("confident_joint_", None)
         count = self.suspect_weight
         if count is None:
             count = 0.5 if self.method == "confident" else 1.0
@@ -376,7 +374,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         words = f"{number} suspected labels " + ("left out" if count == 0 else f"count {count:g}")
         return np.where(suspects, count, 1.0), words if count != 1 else "all labels count alike"
 
-    def _fit_rounds(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
+    def _fit_rounds(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
         """Alternate the choice of samples and a weighted fit; each lowers the same objective.
 
         ``ramp`` keeps samples whose hinge loss is below 1, ``trimmed`` the best share ``1 - noise_rate``.
@@ -388,17 +386,12 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 replace(t, weight=t.weight * share, given=("with the samples that were chosen last",))
                 for t, share in zip(tasks, shares, strict=True)
             ]
-            self._solve(bound, plan, kept)
-            several = len(tasks) > 1
-            fits = zip(
-                tasks,
-                self.weights_ if several else [self.weights_],
-                self.dual_coef_.T if several else [self.dual_coef_],
-                self.intercept_ if several else [self.intercept_],
-                strict=True,
-            )
+            fitted = self._solve(bound, plan, kept)
+            points: Any = [(fitted.weights, fitted.dual_coef, fitted.intercept)]
+            if len(tasks) > 1:
+                points = zip(fitted.weights, fitted.dual_coef.T, np.asarray(fitted.intercept), strict=True)
             chosen, left_out = [], 0.0
-            for (task, d, beta, b), share in zip(fits, shares, strict=True):
+            for task, (d, beta, b), share in zip(tasks, points, shares, strict=True):
                 losses = np.maximum(0.0, 1.0 - task.y * (bound.bank.mix_product(d, beta) + b))
                 losses = losses if losses.ndim == 1 else losses.sum(axis=1)
                 if self.method == "ramp":
@@ -412,7 +405,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                     best = np.zeros_like(task.weight)
                     best[order] = (before < limit * (1.0 - 1e-12)).astype(float)
                     chosen.append(best)
-            self.objectives_.append(self.certificate_.primal + float(self.C) * left_out)
+            assert fitted.certificate is not None
+            self.objectives_.append(fitted.certificate.primal + float(self.C) * left_out)
             same = all(np.array_equal(new, old) for new, old in zip(chosen, shares, strict=True))
             # samples of one class teach nothing: the fit on both is kept
             next_targets = [t.y[(t.weight * share) > 0] for t, share in zip(tasks, chosen, strict=True)]
@@ -421,6 +415,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 break
             shares = chosen
         self.sample_share_ = shares[0] if len(shares) == 1 else np.stack(shares, axis=1)
+        return fitted
 
 
 def _check_rate(name: str, rate: object) -> None:

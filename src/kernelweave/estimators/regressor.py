@@ -14,16 +14,16 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
+from .._fitted import FittedModel, set_optional
 from .._typing import Array
 from ..banks import KernelFunction, support
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..solvers import final_status
-from ._base import BaseMKL
+from ._base import BaseMKL, facts_of
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
 from ._fitting import conclude
@@ -145,9 +145,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         -------
         self
         """
-        training, plan, tasks = self._prepared(X, y, sample_weight)
-        self._fit(training, plan, tasks)
-        self._keep_spread(tasks, plan)
+        self._fit(*self._prepared(X, y, sample_weight))
         return self
 
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
@@ -171,19 +169,19 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             raise ValueError("all sample weights are zero")
         return training, plan.with_norm(norm_of_kernels(plan.norm, training)), y, weight
 
-    def _keep_spread(self, tasks: list[Task], plan: Plan) -> None:
-        """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
-        spread, weight = None, tasks[0].weight
-        if plan.loss.least_squares and all(np.array_equal(task.weight, weight) for task in tasks):
-            table = np.column_stack([task.y for task in tasks])
-            C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
-            beta = self.dual_coef_.reshape(len(table), -1)
-            # the noise as REML estimates it: y'M y over the dimensions that the intercept leaves
-            used, ridge = weight > 0, 0.5 / C
-            freedom = max(int(np.count_nonzero(used)) - int(plan.fit_intercept), 1)
-            variance = np.sum(table[used] * beta[used], axis=0) * ridge / freedom
-            spread = Spread(variance, ridge, weight, support(beta), plan.fit_intercept)
-        self._set_optional("_spread", spread)
+    def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
+        fitted, weight = super()._solve(bound, plan, tasks), tasks[0].weight
+        # standard deviations of predictions: where the loss has a Gaussian noise to it
+        if not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
+            return fitted
+        table = np.column_stack([task.y for task in tasks])
+        C = np.broadcast_to(np.asarray(fitted.C, dtype=float), (table.shape[1],))
+        beta = fitted.dual_coef.reshape(len(table), -1)
+        # the noise as REML estimates it: y'M y over the dimensions that the intercept leaves
+        used, ridge = weight > 0, 0.5 / C
+        freedom = max(int(np.count_nonzero(used)) - int(plan.fit_intercept), 1)
+        variance = np.sum(table[used] * beta[used], axis=0) * ridge / freedom
+        return replace(fitted, spread=Spread(variance, ridge, weight, support(beta), plan.fit_intercept))
 
     def _tasks(self, y: Array, weight: Array, plan: Plan) -> list[Task]:
         """Return one task for targets that share their weights, else one per target."""
@@ -221,13 +219,13 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         """
         if not return_std:
             return self._predictions(X)
-        check_is_fitted(self, "dual_coef_")
-        if not hasattr(self, "_spread"):
+        fitted = FittedModel.of(self)
+        if fitted.function is None or fitted.spread is None:
             raise ValueError(
                 "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
             )
         values = self._decision(X)
-        spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
+        spread = deviations(fitted.function, fitted.spread, new_samples(self, X, fitted.kind))
         return values, spread.reshape(values.shape)
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
@@ -387,6 +385,7 @@ class MKLRegressorCV(MKLRegressor):
         self._check_options(plan, groups)
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         self.criterion_ = self.criterion
+        set_optional(self, "variance_components_", None)
         splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups)
         if self.criterion == "convex":
             warned_of = self._fit_convex(training, plan, Y, weight, splits())
@@ -399,10 +398,7 @@ class MKLRegressorCV(MKLRegressor):
         # in double precision, and to the device from memory
         bound = bind(replace(training, device=None), replace(plan.bank, dtype="float64"))
         evidence = by_evidence(bound.bank, plan, Y, weight, criterion, self.targets_in_batch, training.device)
-        self._keep_evidence(bound, plan, evidence, Y.ndim == 2, left_out)
-        spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
-        known = np.all(np.isfinite(Y)) and not np.any(left_out)
-        self._set_optional("_spread", spread if known else None)
+        self._keep_evidence(bound, plan, evidence, Y, weight, left_out)
         return self
 
     def _plan(self, n_classes: int = 0) -> Plan:
@@ -489,22 +485,22 @@ class MKLRegressorCV(MKLRegressor):
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
         solved = [one.tasks[0] for one in chosen]
         began = time.perf_counter()
-        self._solve(bound, chosen[0].plan, solved)
+        fitted = self._solve(bound, chosen[0].plan, solved)
         self.refit_time_ = time.perf_counter() - began
-        self.C_ = C if several else float(C[0])
-        own = np.atleast_2d(self.weights_)
+        own = np.atleast_2d(fitted.weights)
         each = [search.weights_of_ties(*pair) for search, *pair in zip(searches, chosen, own, strict=True)]
         known_weights = [weights for weights in each if weights is not None]
         whole = np.concatenate(known_weights) if len(known_weights) == len(each) else None
-        self._set_optional("tied_weights_", whole)
+        set_optional(self, "tied_weights_", whole)
         if several:
             said, warned_of = _ends_of_grid(chosen, Cs)
         else:
             said, warned_of = searches[0].findings(chosen[0], whole)
-        self.findings_ = (*bound.findings, *said)
-        self._keep_spread(solved, plan)
+        replace(
+            fitted, C=C if several else float(C[0]), findings=(*bound.findings, *fitted.findings, *said)
+        ).write(self)
         self.alpha_ = 0.5 / self.C_
-        gaps = np.array([one.relative_gap for one in self.certificates_])
+        gaps = np.array([one.relative_gap for one in fitted.certificates or ()])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
         self._keep_table(scores, scores, 0.5 / C, own, np.nan, gaps, status)
         return warned_of
@@ -522,24 +518,25 @@ class MKLRegressorCV(MKLRegressor):
         return {"score": float(check_scoring(model, self.scoring)(model, np.zeros((len(y), 1)), y))}
 
     def _keep_evidence(
-        self, bound: Bound, plan: Plan, evidence: Evidence, several: bool, left_out: NDArray[np.bool_]
+        self,
+        bound: Bound,
+        plan: Plan,
+        evidence: Evidence,
+        Y: Array,
+        weight: Array,
+        left_out: NDArray[np.bool_],
     ) -> None:
         """Keep what prediction and inspection need; of a single target its own numbers."""
 
         def shown(values: Array) -> Array:
-            return values if several else values[..., 0]
+            return values if Y.ndim == 2 else values[..., 0]
 
         choice, tol = evidence.choice, plan.stop.tol
         # that of the choice may be said only where the ridge regression is solved
         pairs = zip(choice.status, evidence.gaps, strict=True)
         status = np.array([final_status(said, gap, tol, chosen=True) for said, gap in pairs], dtype=object)
-        self.weights_ = evidence.weights if several else evidence.weights[0]
-        self.dual_coef_, self.intercept_ = shown(evidence.beta), shown(evidence.intercept)
-        self.C_, self.alpha_ = shown(evidence.C), shown(evidence.alpha)
+        self.alpha_ = shown(evidence.alpha)
         self.scores_, self.best_score_ = shown(choice.score), float(np.mean(choice.score))
-        self.certificate_, self.loss_ = evidence.certificate, plan.loss
-        self.norm_name_ = f"none (weights by {self.criterion})"
-        self.learnt_kernels_, self.weights_rule_ = np.ones(bound.bank.m, dtype=bool), ""
         self._keep_table(
             choice.value, choice.score, evidence.alpha, evidence.weights, choice.slope, evidence.gaps, status
         )
@@ -549,21 +546,25 @@ class MKLRegressorCV(MKLRegressor):
         at = np.flatnonzero(status == worst)
         label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
         said = choice.status[at[0]]
-        self.status_ = conclude(
+        ended = conclude(
             "stationary" if said == "constant" else said, float(np.max(evidence.gaps[at])), tol, label,
             f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
         )  # fmt: skip
-        self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
-        self.n_passes_ = bound.bank.passes
-        self.support_ = support(self.dual_coef_)
-        self._keep_bound(bound)
-        self._function = KernelFunction.mixture(
-            bound.kernels, np.where(left_out, 0.0, self.weights_), self.dual_coef_, self.intercept_
-        )
-        self.findings_ = bound.findings
-        stale = ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_", "trace_", "certificates_")
-        for name in stale:
-            self._set_optional(name, None)
+        weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
+        beta, intercept = shown(evidence.beta), shown(evidence.intercept)
+        spread = None
+        if np.all(np.isfinite(Y)) and not np.any(left_out):
+            spread = Spread(evidence.noise, evidence.alpha, weight, support(beta), plan.fit_intercept)
+        FittedModel(
+            weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
+            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="", findings=bound.findings,
+            C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
+            solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
+            n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
+            function=KernelFunction.mixture(bound.kernels, np.where(left_out, 0.0, weights), beta, intercept),
+        ).write(self)  # fmt: skip
+        for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
+            set_optional(self, name, None)
         table, components = None, evidence.components
         if components is not None:
             import pandas as pd
@@ -577,7 +578,7 @@ class MKLRegressorCV(MKLRegressor):
                 },
                 index=pd.Index([*self.kernel_names_, "noise"], name="component"),
             )
-        self._set_optional("variance_components_", table)
+        set_optional(self, "variance_components_", table)
 
     def _keep_table(
         self,

@@ -178,6 +178,6 @@ class SubsetFits:
         if plan.norm.group_names:  # for fits to come: the groups as they are among these kernels
             groups = [str(group) for group in plan.norm.kernel_groups(len(kernels))]
             model.norm = clone(plan.norm.learnt_norm).set_params(groups=groups)
-        model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
-        model.findings_ = (*bound.findings, *model.findings_)
+        fitted = model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
+        replace(fitted, findings=(*bound.findings, *fitted.findings)).write(model)
         return model

@@ -18,7 +18,7 @@ from .._typing import Array
 from ..estimators.subsets import SubsetFits
 from ..kernels import take
 from .explain import Contributions, contributions
-from .subsets import compare_subsets, folds_for, views_of_kernels
+from .subsets import compare_subsets, shuffled_folds, views_of_kernels
 from .views import final_estimator, paired, transformed
 
 #: kinds of kernels of which each is left out once
@@ -144,7 +144,7 @@ def view_importance(
     along_C = np.array([shares(everything, factor) for factor in ordered])
     banks = np.array([shares(kept, 1.0) for kept in kinds.values()]).reshape(-1, len(names))
     weight = along_C[ordered.index(1.0)]
-    folds = folds_for(estimator, y, n_folds, random_state)
+    folds = list(shuffled_folds(y, is_classifier(estimator), n_folds, random_state))
     if len(names) == 1:  # nothing is left without the only view
         scores = [(float(fits.scores([everything], folds)[0].mean()), np.nan, np.nan)]
     else:

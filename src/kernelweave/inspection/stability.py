@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
@@ -19,6 +18,7 @@ from .._typing import Array
 from ..estimators.fitted import weight_origin
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..kernels import take
+from .subsets import shuffled_folds
 from .views import (
     ViewsOfKernels,
     as_shares,
@@ -221,18 +221,10 @@ def weight_stability(
 def _splits(
     method: str, n_refits: int, n_folds: int, y: NDArray[Any], stratify: bool, random_state: Any
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    n = _num_samples(y)
     if method == "folds":
-        if stratify:
-            rarest = int(np.unique(y, return_counts=True)[1].min())
-            if rarest < 2:
-                raise ValueError("a class with a single sample cannot be in two parts: leave it out")
-            n_folds = min(n_folds, rarest)
-        kind, repeats = RepeatedStratifiedKFold if stratify else RepeatedKFold, -(-n_refits // n_folds)
-        made = kind(n_splits=n_folds, n_repeats=repeats, random_state=random_state)
-        yield from islice(made.split(np.zeros((n, 1)), y), n_refits)
+        yield from islice(shuffled_folds(y, stratify, n_folds, random_state, n_refits), n_refits)
         return
-    random = check_random_state(random_state)
+    n, random = _num_samples(y), check_random_state(random_state)
     groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(n)]
     for _ in range(n_refits):
         # within classes, so that no class is ever lost

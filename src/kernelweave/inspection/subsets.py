@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from .._estimating import several_fits
@@ -54,8 +55,9 @@ def view_subsets(
     subsets = [np.flatnonzero(np.isin(of_kernel, subset)) for subset in chosen]
     X, y = paired(model, X, y)
     fits = SubsetFits(final_estimator(model), transformed(model, X), y)
-    folds = folds_for(final_estimator(model), y, n_folds, random_state) if splits is None else list(splits)
-    scores, seconds = fits.scores(subsets, folds)
+    if splits is None:
+        splits = shuffled_folds(y, is_classifier(final_estimator(model)), n_folds, random_state)
+    scores, seconds = fits.scores(subsets, list(splits))
     head = {"views": [", ".join(some) for some in chosen], "kernels": [some.size for some in subsets]}
     found = {"score": scores.mean(axis=1), "sd": scores.std(axis=1, ddof=1), "seconds": seconds.mean(axis=1)}
     return pd.DataFrame(head | found).sort_values(
@@ -69,16 +71,19 @@ def views_of_kernels(model: Any) -> tuple[np.ndarray, list[str]]:
     return of_kernel, list(dict.fromkeys(of_kernel.tolist()))
 
 
-def folds_for(estimator: Any, y: Any, n_folds: int, seed: int) -> list[Any]:
-    """Return shuffled folds, stratified by class; fewer where a class has fewer samples."""
-    labels = np.asarray(y)
-    if not is_classifier(estimator):
-        return list(KFold(n_folds, shuffle=True, random_state=seed).split(labels))
-    rarest = int(np.unique(labels, return_counts=True)[1].min())
-    if rarest < 2:
-        raise ValueError("folds need at least two samples of every class")
-    folds = StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=seed)
-    return list(folds.split(np.zeros((labels.size, 1)), labels))
+def shuffled_folds(
+    y: np.ndarray, classify: bool, n_folds: int, seed: Any, n_repeats: int = 1
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Return training and held-out samples of folds, stratified by class; fewer where a class has fewer samples."""
+    kind: Any = RepeatedKFold
+    if classify:
+        rarest = int(np.unique(y, return_counts=True)[1].min())
+        if rarest < 2:
+            raise ValueError(
+                "folds need at least two samples of every class: leave a class with a single one out"
+            )
+        kind, n_folds = RepeatedStratifiedKFold, min(n_folds, rarest)
+    return kind(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(np.zeros((len(y), 1)), y)
 
 
 def compare_subsets(
@@ -174,7 +179,7 @@ def drop_view(
     estimator = final_estimator(model)
     X, y = paired(model, X, y)
     fits = SubsetFits(estimator, transformed(model, X), y)
-    folds = folds_for(estimator, y, n_folds, random_state)
+    folds = list(shuffled_folds(y, is_classifier(estimator), n_folds, random_state))
     (scores,) = compare_subsets(fits, np.arange(of_kernel.size), [keep], folds)
     reduced: Any = fits.model(keep, [name for name in names if name != view])
     if isinstance(model, Pipeline):
@@ -271,7 +276,7 @@ def add_view(
             "leaves the others as they are"
         )
     everything = np.arange(len(fits.training.names))
-    folds = folds_for(estimator, y, n_folds, random_state)
+    folds = list(shuffled_folds(y, is_classifier(estimator), n_folds, random_state))
     (scores,) = compare_subsets(fits, everything, [np.array(old, dtype=np.intp)], folds)
     fitted: Any = fits.model(everything, extended.names)
     if steps:

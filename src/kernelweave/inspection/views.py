@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import MOVES
+from .._fitted import FittedModel
 from ..estimators.fitted import is_precomputed
-from ..kernels import view_of
 from ..views import as_views, is_views, samples_and_targets
 
 
@@ -78,23 +77,19 @@ def kernel_views(model: Any, views: Sequence[str] | Callable[[str], str] | None 
     >>> kernel_views(MKLClassifier(bank).fit(X, y)).tolist()
     ['sepal', 'petal']
     """
-    estimator = final_estimator(model)
-    check_is_fitted(estimator, "kernel_names_")
-    names = [str(name) for name in estimator.kernel_names_]
+    fitted = FittedModel.of(final_estimator(model))
+    names = [str(name) for name in fitted.kernel_names]
     if views is not None:
         made = [views(name) for name in names] if callable(views) else [str(view) for view in views]
         if len(made) != len(names):
             raise ValueError(f"{len(made)} views were given for {len(names)} kernels")
         return np.array(made, dtype=object)
-    kernels = getattr(estimator, "kernels_", None)
-    if not isinstance(kernels, list):
-        return np.array(names, dtype=object)
-    return np.array([view_of(kernel) for kernel in kernels], dtype=object)
+    return np.array(fitted.views, dtype=object)
 
 
 def kernel_groups(model: Any, views: Sequence[str] | Callable[[str], str] | None = None) -> np.ndarray:
     """Return the group of every kernel under a norm with groups; with any other norm its view, as ``kernel_views``."""
-    groups = getattr(final_estimator(model), "kernel_groups_", None)
+    groups = FittedModel.of(final_estimator(model)).kernel_groups
     return kernel_views(model, views) if groups is None or views is not None else np.asarray(groups)
 
 
@@ -104,10 +99,9 @@ def group_shares(model: Any, of_kernel: np.ndarray) -> np.ndarray:
     A group of the model's norm has the weight that the norm gives it (``view_weights_``), another the sum of its
     kernels' weights.
     """
-    estimator = final_estimator(model)
-    weights = np.atleast_2d(estimator.weights_)
-    known = getattr(estimator, "kernel_groups_", None)
-    own = estimator.view_weights_ if known is not None and np.array_equal(known, of_kernel) else {}
+    fitted = FittedModel.of(final_estimator(model))
+    weights, known = np.atleast_2d(fitted.weights), fitted.kernel_groups
+    own = fitted.view_weights or {} if known is not None and np.array_equal(known, of_kernel) else {}
     columns = [
         np.broadcast_to(own[name], len(weights)) if name in own else weights[:, of_kernel == name].sum(axis=1)
         for name in dict.fromkeys(of_kernel.tolist())
@@ -134,16 +128,15 @@ class ViewsOfKernels:
 
 def kernel_families(model: Any) -> np.ndarray:
     """Return the family of every kernel (gaussian, linear, ...) of a fitted model."""
-    estimator = final_estimator(model)
-    kernels = getattr(estimator, "kernels_", None)
-    if not isinstance(kernels, list):
-        return np.array(["matrix"] * len(estimator.kernel_names_), dtype=object)
-    return np.array([kernel.family for kernel in kernels], dtype=object)
+    fitted = FittedModel.of(final_estimator(model))
+    if not isinstance(fitted.kernels, list):
+        return np.array(["matrix"] * len(fitted.kernel_names), dtype=object)
+    return np.array([kernel.family for kernel in fitted.kernels], dtype=object)
 
 
 def learnt_weights(model: Any) -> np.ndarray:
     """Return the weights as shares of their sum, ``(m,)``; the mean over classes where each has its own."""
-    return as_shares(np.atleast_2d(final_estimator(model).weights_)).mean(axis=0)
+    return as_shares(np.atleast_2d(FittedModel.of(final_estimator(model)).weights)).mean(axis=0)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ KEPT = _listed(
         "_estimating": "SavedTable",
         "banks.bound": "BoundKernels KernelFunction PrecomputedKernels Term",
         "banks.completion": "CompletedKernels Completion",
+        "banks.decide": "Decision",
         "banks.normalise": "Normaliser",
         "banks.views": "MatrixPart MeanScale SampledPart",
         "cluster.workers": "ClusterCost",

@@ -11,6 +11,7 @@ The idea is Chapelle and Rakotomamonjy's (2008).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +47,7 @@ class Curvature:
         rows: np.ndarray,
         products: Array | None = None,
     ) -> None:
-        self.m = problem.m
+        self.m, self.inner = problem.m, inner
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
         self._ridge = 1e-15 if problem.loss.has_curvature or problem.loss.ridge else 1e-8
         self._root: Root | None = None
@@ -131,23 +132,23 @@ class Curvature:
             self._parts, self._later = [], None
         return self._root
 
-    def ahead(self, beta: Array, shift: Array) -> Array | None:
-        """Coefficients after the weights have moved by ``shift``, to first order; None where that says little.
+    def ahead(self, shift: Array) -> FixedSolution:
+        """Where to start once the weights have moved by ``shift``: where the solution is then, to first order.
 
         Free coefficients move so that their decision values stay what they are, up to the intercept; the others stay.
-        The factor that this takes is there once the root has been asked for.
+        The factor that this takes is there once the root has been asked for; where that says little, all stay.
         """
-        root, moving = self._root, self._moving
+        root, moving, beta = self._root, self._moving, self.inner.beta
         if root is None or moving is None or len(root.parts) != 1 or root.parts[0].factor is None:
-            return None
+            return self.inner
         free, lower, upper = moving
         moved = beta[free] - root.parts[0].factor.solve(root.times(shift), transposed=True)
         inside = np.count_nonzero((moved >= lower) & (moved <= upper))
         if 2 * free.size <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * free.size:
-            return None
+            return self.inner
         out = beta.copy()
         out[free] = np.clip(moved, lower, upper)
-        return out
+        return replace(self.inner, beta=out)
 
 
 def _gather(

@@ -25,7 +25,7 @@ from ..banks.memory import refuse
 from ..losses import Loss
 from ..norms import Norm
 from .certificate import TINY, Certificate, Point, scope_of
-from .curvature import Curvature, Root
+from .curvature import Curvature
 from .fixed import FixedSolution, solve_fixed
 
 #: seconds that the program over all cuts may take where the time is over, for the certificate of what is returned
@@ -54,18 +54,6 @@ class Oracle:
     def value(self) -> float:
         """J at the weights, from below; exact up to the inner gap."""
         return self.inner.dual
-
-    @property
-    def root(self) -> Root | None:
-        """Root A of m columns with ``A'A`` the Hessian of J, or None."""
-        return None if self.curvature is None else self.curvature.root
-
-    def ahead(self, weights: Array) -> FixedSolution:
-        """Where an inner solve with other weights starts: where the Hessian expects it to end, or else from here."""
-        if self.curvature is None:
-            return self.inner
-        beta = self.curvature.ahead(self.inner.beta, weights - self.weights)
-        return self.inner if beta is None else replace(self.inner, beta=beta)
 
     @property
     def point(self) -> Point:

@@ -12,30 +12,23 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
     StratifiedGroupKFold,
     StratifiedKFold,
 )
 from sklearn.pipeline import Pipeline
 
 from ..inspection import final_estimator
+from ..inspection.subsets import shuffled_folds
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, groups: Any) -> list[Split]:
     """Return training and held-out samples of every fold, round by round; every class is in every training part."""
-    rows = np.zeros((len(y), 1))
     if groups is None:
-        kind: Any = RepeatedKFold
-        if classify:
-            rarest = int(np.unique(y, return_counts=True)[1].min())
-            if rarest < 2:
-                raise ValueError("a report needs at least two samples of every class, to refit on folds")
-            kind, n_folds = RepeatedStratifiedKFold, min(n_folds, rarest)
-        return list(kind(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(rows, y))
+        return list(shuffled_folds(y, classify, n_folds, seed, n_repeats))
     splits: list[Split] = []
+    rows = np.zeros((len(y), 1))
     n_folds = most_folds(y, groups, n_folds, classify)
     for number in range(n_repeats):
         splits += group_folds(n_folds, classify, seed + number).split(rows, y, groups)

@@ -25,13 +25,11 @@ from .._estimating import (
     weigh_classes,
     weigh_samples,
 )
-from ..banks import support
-from ..problems import joined
-from ..solvers import TRACE_COLUMNS, Stop
+from .._fitted import ATTRIBUTES, FittedModel, set_optional, side_by_side
+from ..solvers import Stop
 from .fits import (
     LEARNED,
     METHODS,
-    SimilarityFit,
     SimilarityTask,
     choose_method,
     fit_method,
@@ -214,9 +212,8 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
                 f"{stack.shape[1]}, y has {codes.size}"
             )
         self._source = source
-        self.kernel_names_ = np.array(names, dtype=object)
-        for name in ("comparison_", "kernels_", "rho_"):
-            self.__dict__.pop(name, None)
+        for name in ("comparison_", "rho_"):
+            set_optional(self, name, None)
         several = self.classes_.size > 2
         targets = class_columns(codes, self.classes_.size) if several else np.where(codes == 1, 1.0, -1.0)
         self.method_, self.rule_ = self.method, "smooth" if self.rule == "auto" else self.rule
@@ -242,18 +239,32 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         if self.method_ in LEARNED and self.rho == "auto":
             tasks = [replace(task, rho=scaled_rho(self.method_, given, task)) for task in tasks]
         stops = TimeShares(stop, len(tasks))
-        self._keep([fit_method(self.method_, given, replace(task, stop=stops())) for task in tasks], tasks)
+        fits = [fit_method(self.method_, given, replace(task, stop=stops())) for task in tasks]
         counted = weight > 0
-        by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in self._fits])
-        by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in self._fits]))
+        by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in fits])
+        by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in fits]))
         wrong = int(np.count_nonzero((_codes(by_kernel) != codes)[counted]))
         wrong_by_rows = int(np.count_nonzero((by_rows != codes)[counted]))
         sentences = [
             poor_rule(self.method_, self.rule_, wrong, wrong_by_rows, int(np.count_nonzero(counted))),
             constant_prediction(by_rows, codes, self.classes_, counted),
         ]
-        self.findings_ = tuple(sentence for sentence in sentences if sentence is not None)
-        warn_of_findings(self.findings_)
+        findings = tuple(sentence for sentence in sentences if sentence is not None)
+        warn_of_findings(findings)
+        single, learned = len(fits) == 1, self.method_ in LEARNED
+        known = side_by_side(fits, ["all"] if single else list(self.classes_))
+        kernels = None
+        if self.method_ in ("emkl", "rekl"):
+            kernels = fits[0].kernels if single else [fit.kernels for fit in fits]
+        FittedModel(
+            **known, **_origin(self.method_, known["weights"]), kernel_names=np.array(names, dtype=object),
+            kernels=kernels, solver=self.method_ if learned else "fixed_weights",
+            n_passes=float(sum(fit.passes for fit in fits)), findings=findings,
+        ).write(self)  # fmt: skip
+        self._fits = fits
+        self.kernel_ = fits[0].kernel if single else np.stack([fit.kernel for fit in fits])
+        if learned:
+            self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
         return self
 
     def _check_parameters(self) -> None:
@@ -289,40 +300,6 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
                 f"method='eskl', or leave {given[0]} at its default"
             )
 
-    def _keep(self, fits: list[SimilarityFit], tasks: list[SimilarityTask]) -> None:
-        import pandas as pd
-
-        single = len(fits) == 1
-        self._fits = fits
-        self.kernel_ = fits[0].kernel if single else np.stack([fit.kernel for fit in fits])
-        if self.method_ in ("emkl", "rekl"):
-            self.kernels_ = fits[0].kernels if single else [fit.kernels for fit in fits]
-        self.weights_ = fits[0].weights if single else np.stack([fit.weights for fit in fits])
-        self.dual_coef_ = fits[0].beta if single else np.stack([fit.beta for fit in fits], axis=1)
-        self.support_ = support(self.dual_coef_)
-        self.certificates_ = [fit.certificate for fit in fits]
-        self.certificate_ = fits[0].certificate if single else joined(self.certificates_)
-        self.intercept_ = self.certificate_.intercept
-        tables = [pd.DataFrame(fit.trace, columns=list(TRACE_COLUMNS)) for fit in fits]
-        for table, label in zip(tables, self.classes_, strict=False):
-            if not single:
-                table.insert(0, "problem", label)
-        self.trace_ = pd.concat(tables, ignore_index=True).astype({"iteration": int, "active_kernels": int})
-        self._keep_origin()
-        self.n_iter_ = max(fit.n_iter for fit in fits)
-        self.n_passes_ = float(sum(fit.passes for fit in fits))
-        self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
-        self.solver_ = self.method_ if self.method_ in LEARNED else "fixed_weights"
-        if self.method_ in LEARNED:
-            self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
-
-    def _keep_origin(self) -> None:
-        """Keep whether the kernels were learnt; where they were not, all similarities count alike."""
-        learnt = self.method_ in LEARNED
-        self.learnt_kernels_ = np.full(np.shape(self.weights_)[-1], learnt)
-        self.weights_rule_ = "" if learnt else "all similarities count alike"
-        self.norm_name_ = f"none (method {self.method_})"
-
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values, ``(n_new,)`` for two classes, ``(n_new, k)`` for more; each row by itself."""
         check_is_fitted(self, "dual_coef_")
@@ -339,7 +316,8 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         super().__setstate__(state)
         fill_in_parameters(self)
         if "dual_coef_" in state:
-            self._keep_origin()
+            origin = _origin(self.method_, self.weights_)
+            self.__dict__.update({ATTRIBUTES[name]: value for name, value in origin.items()})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -347,6 +325,16 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         tags.input_tags.pairwise = tags.input_tags.three_d_array = given
         tags.input_tags.string = not given
         return tags
+
+
+def _origin(method: str, weights: np.ndarray) -> dict[str, Any]:
+    """Say whether the kernels were learnt; where they were not, all similarities count alike."""
+    learnt = method in LEARNED
+    return {
+        "norm_name": f"none (method {method})",
+        "learnt_kernels": np.full(weights.shape[-1], learnt),
+        "weights_rule": "" if learnt else "all similarities count alike",
+    }
 
 
 def _codes(values: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Solvers: a file per kind of algorithm, one loop for all."""
 
+from ..banks.decide import ON_SUMS
 from ._base import (
-    ON_SUMS,
     REQUIREMENTS,
     Solver,
+    abilities,
     begin,
     choose_solver,
     fitting_solvers,
@@ -22,6 +23,7 @@ __all__ = [
     "Solution",
     "Solver",
     "Stop",
+    "abilities",
     "begin",
     "check_place",
     "choose_solver",

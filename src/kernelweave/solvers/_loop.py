@@ -265,15 +265,12 @@ class Run:
                 return "stopped"
             if deadline.left <= 0.0:
                 return "interrupted" if deadline.interrupted else "max_seconds"
-            if self._stalled():
+            # the solver says so, or nothing has come of too many iterations or inner problems
+            unsolved = getattr(problem, "unsolved", 0) >= UNSOLVED and best.idle >= IDLE
+            idle = best.idle >= (solver.most_idle or np.inf)
+            if getattr(self.state, "finished", False) or idle or unsolved:
                 return "stalled"
         return "max_iter"
-
-    def _stalled(self) -> bool:
-        """Whether the solver says so, or nothing has come of too many iterations or inner problems."""
-        unsolved = getattr(self.problem, "unsolved", 0) >= UNSOLVED and self.best.idle >= IDLE
-        idle = self.best.idle >= (self.solver.most_idle or np.inf)
-        return getattr(self.state, "finished", False) or idle or unsolved
 
 
 #: what to say where there is no point at all

@@ -84,12 +84,12 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
                 damping = max(10.0 * damping, DAMPED)
                 return _AnalyticState(following, state.tol, state.gap, share, damping=damping)
             # the quadratic model of J(1 / gamma) is maximised over the simplex, no gamma below ``least``
-            assert oracle.root is not None
+            assert oracle.curvature is not None
             s, gamma = np.maximum(oracle.quad[learnt], 0.0), 1.0 / oracle.weights[learnt]
             gamma = gamma / np.sum(gamma)
             # in x, the change of gamma relative to itself: d(1 / gamma_j) = -x_j / gamma_j + x_j^2 / gamma_j
             pull = s / gamma
-            root = oracle.root.columns(learnt) / gamma
+            root = oracle.curvature.root.columns(learnt) / gamma
             values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
             bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
             bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)

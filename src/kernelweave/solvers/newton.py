@@ -164,7 +164,9 @@ class Newton(Solver, registered_as="newton"):
         expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
         finest = 1e-13 if problem.loss.has_curvature else 1e-10
         target = min(inner_target(0.1 * gap, state.tol), max(expected, finest))
-        near = state.last.inner if state.last is not state.centre else state.centre.ahead(proposal.weights)
+        near, curvature = state.last.inner, state.centre.curvature
+        if state.last is state.centre and curvature is not None:
+            near = curvature.ahead(proposal.weights - state.centre.weights)
         # one more step of quadratic convergence should reach the tolerance with something to spare
         last = gap**2 <= 0.1 * state.tol
         oracle = problem.oracle(proposal.weights, near, target, curvature=True, expect_last=last)
@@ -236,8 +238,8 @@ class Newton(Solver, registered_as="newton"):
         upper = centre.inner.primal + problem.norm.penalty(centre.weights)
         if not state.kept or relative_gap(upper, state.own) <= FAR:
             return 1.0
-        assert centre.root is not None
-        return 0.5 if centre.root.shape[0] > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
+        assert centre.curvature is not None
+        return 0.5 if centre.curvature.root.shape[0] > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
 
     def _closed_form_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
@@ -256,18 +258,18 @@ class Newton(Solver, registered_as="newton"):
         return _NewtonState(oracle, oracle, state.tol, lower, gap=gap)
 
     def _newton_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
-        centre, norm = state.centre, problem.norm
+        centre, norm, curvature = state.centre, problem.norm, state.centre.curvature
         target = inner_target(0.1 * gap, state.tol)
-        assert centre.root is not None
+        assert curvature is not None
         # where closed-form steps are not what one begins with, second-order ones come from far
         bend = self._bend(problem, state) if norm.update_rate > CLOSED_FORM_BOUND else 1.0
-        root = np.sqrt(bend) * centre.root.dense
+        root = np.sqrt(bend) * curvature.root.dense
         goal = minimise_smooth_model(norm, centre.quad, root, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
         length, lower, last = 1.0, state.lower, gap**2 <= 0.1 * state.tol
         cuts = [Cut(problem.gain(centre.inner.beta), centre.quad, centre.inner.beta)]
         if goal is not None:
-            near = centre.ahead(goal)
+            near = curvature.ahead(goal - centre.weights)
             for _ in range(TRIALS):
                 weights = centre.weights + length * (goal - centre.weights)
                 oracle = problem.oracle(weights, near, target, curvature=True, expect_last=last)
@@ -329,8 +331,9 @@ class CutModel:
         self.cuts = cuts
         self.d = centre.weights[self.learnt]
         self.bend = bend
-        known = centre.root if bend > 0.0 else None
-        self.root = Root([], self.d.size) if known is None else known.among(self.learnt)
+        self.root = Root([], self.d.size)
+        if bend > 0.0 and centre.curvature is not None:
+            self.root = centre.curvature.root.among(self.learnt)
         self.gains = np.array([cut.gain - 0.5 * float(held @ cut.quad) for cut in cuts])
         # a quadratic form below zero is rounding, and would say that no weight at all is best
         self.slopes = -0.5 * np.array([np.maximum(cut.quad[self.learnt], 0.0) for cut in cuts])
@@ -414,6 +417,8 @@ class SimplexModel(CutModel):
 
     def _minimise_with(self, rows: Array, gains: Array) -> tuple[Array, Array]:
         """Solve on a working set, add the kernels that would lower the model, repeat."""
+        from .._numerics.smo import solve_few
+
         if self.working is None:
             # the kernels in use and the steepest others; of very many in use (a uniform start) only the steepest
             in_use, steepest = np.flatnonzero(self.d), np.argsort(self.centre_slope)
@@ -423,50 +428,48 @@ class SimplexModel(CutModel):
                 self.working = np.sort(steepest[:WORKING_SET])
             else:
                 self.working = np.union1d(in_use, steepest[:STEEPEST])
-        z, multipliers = self.d, np.ones(1)
         entered = np.zeros(self.d.size, dtype=np.intp)  # how often
+        steepest_slope = float(np.max(np.abs(self.centre_slope)))
+        scale = steepest_slope or 1.0  # dimensionless, for the tolerances' sake
         for _ in range(50):
-            z, multipliers = self._solve(rows, gains, self.working)
+            working = self.working
+            # the model is expanded around weights on the working set; d itself may have others
+            origin = np.zeros(self.d.size)
+            origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
+            origin /= np.sum(origin)
+            hessian, pull = self._expanded(working, origin - self.d)
+            hessian, pull, slopes, near = (
+                hessian / scale,
+                pull / scale,
+                rows[:, working] / scale,
+                origin[working],
+            )
+            if gains.size > 1:
+                part, multipliers = _minimise_cuts(hessian, pull, slopes, gains / scale, near)
+            else:
+                # a box QP in the change, whose entries sum to zero: the SVM engine solves it, with exact zeros
+                room = np.maximum(1.0 - near, 0.0)
+                part = near + solve_few(hessian, -slopes[0] - pull, -near, room, 1e-10, 200_000)
+                # weights below the precision of the model are zero; but a kernel of size 1e12 does its work with a
+                # weight of 1e-12, which its curvature tells from a trace
+                bends = part**2 * np.diagonal(hessian) > 1e-9
+                part = np.where((part > 1e-12) | ((part > 0) & bends), part, 0.0)
+                multipliers = np.ones(1)
+            z = np.zeros(self.d.size)
+            z[working] = part / np.sum(part)
             gradient = self._gradient(z - self.d, rows, multipliers)
             price = float(gradient @ z)  # the multiplier of the sum, as z'(gradient - price) = 0
             reduced = gradient - price
-            reduced[self.working] = 0.0
-            entering = np.flatnonzero(reduced < -1e-9 * float(np.max(np.abs(self.centre_slope))))
+            reduced[working] = 0.0
+            entering = np.flatnonzero(reduced < -1e-9 * steepest_slope)
             if entering.size == 0:
                 break
             best = entering[np.argsort(reduced[entering])[:40]]
             # kernels that stayed at zero leave, so that the set stays small; those that came back do not leave again,
             # or the last digits would send them in and out for ever
-            stay = self.working[(z[self.working] > 0) | (entered[self.working] > 1)]
+            stay = working[(z[working] > 0) | (entered[working] > 1)]
             entered[best] += 1
             self.working = np.union1d(stay, best)
-        return z, multipliers
-
-    def _solve(self, rows: Array, gains: Array, working: Index) -> tuple[Array, Array]:
-        """Minimise on the working set; return all weights and the multipliers of the cuts."""
-        # the model is expanded around weights on the working set; d itself may have others
-        origin = np.zeros(self.d.size)
-        origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
-        origin /= np.sum(origin)
-        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
-        hessian, pull = self._expanded(working, origin - self.d)
-        hessian, pull, slopes, near = hessian / scale, pull / scale, rows[:, working] / scale, origin[working]
-        if gains.size > 1:
-            part, multipliers = _minimise_cuts(hessian, pull, slopes, gains / scale, near)
-        else:
-            # a box QP in the change, whose entries sum to zero: the SVM engine solves it, with exact zeros
-            from .._numerics.smo import solve_few
-
-            part = near + solve_few(
-                hessian, -slopes[0] - pull, -near, np.maximum(1.0 - near, 0.0), 1e-10, 200_000
-            )
-            # weights below the precision of the model are zero; but a kernel of size 1e12 does its work with a weight
-            # of 1e-12, which its curvature tells from a trace
-            bends = part**2 * np.diagonal(hessian) > 1e-9
-            part = np.where((part > 1e-12) | ((part > 0) & bends), part, 0.0)
-            multipliers = np.ones(1)
-        z = np.zeros(self.d.size)
-        z[working] = part / np.sum(part)
         return z, multipliers
 
 

@@ -158,6 +158,8 @@ def convergence_section(subject: Subject) -> str:
         f"The solver {estimator.solver_} took {rounds} and {estimator.n_passes_:.1f} passes over the kernels "
         f"({estimator.status_.replace('_', ' ')})."
     )
+    if hasattr(estimator, "decision_"):  # models of earlier versions do not say why
+        facts += f" Decided: {estimator.decision_}."
     page = f'<h2 id="convergence">How close to optimal</h2><p class="note">{escape(sentence)}</p><p>{escape(facts)}</p>'
     if getattr(estimator, "trace_", None) is None:
         return page

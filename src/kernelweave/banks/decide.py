@@ -1,0 +1,756 @@
+"""One decision for every fit: which solver, what is kept of the kernels, how and where, and why.
+
+``decide(facts, asked)`` reads ``RULES`` from top to bottom.  The first rule that holds says how the kernels are kept
+(unless ``asked.kept`` says that they are kept already), the first below it that holds says which solver runs.  Facts
+are plain numbers, so that the rules can be read, and tested, without data.  Where no rule holds, an error says why,
+and what else could be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..exceptions import MemoryBudgetError
+from .memory import Place, check_storage, human, refuse
+
+#: solvers that ask explicit features for nothing but sums over samples, the better one first
+ON_SUMS = ("lbfgs", "proximal_newton")
+#: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
+MANY_SAMPLES = 500
+#: the same with losses that are quadratic or a line: before that, the mixed kernel solves those exactly at no cost
+QUADRATIC = 1000
+#: a mixed kernel of all samples may take this part of the memory that the process may use, else some samples are mixed
+MIXED_SHARE = 4
+#: samples whose mixed kernel must fit where that of all samples need not: the working sets of a solver grow from half
+LEAST_WORKING_SET = 4000
+#: a matrix is quicker to mix than features of a similar size: features pay where n is this many times their number
+MIXING_SHARE = 4
+#: numbers of a case that are no bytes
+COUNTS = ("n", "m", "rank", "columns", "height")
+#: bytes of a number
+SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a loss and a norm let solvers do: who serves them, and attributes of both by which solvers are chosen."""
+
+    #: names of the solvers that serve both, of those that the rules know
+    serves: frozenset[str] = frozenset()
+    #: the derivative of the loss is a sigmoid
+    sigmoid: bool = False
+    #: the loss is made of planes: no curvature, no ridge, and samples are added up one by one
+    planes: bool = False
+    #: the norm has closed-form weights
+    analytic: bool = False
+    #: loss and norm by name, for messages
+    names: str = "this loss and norm"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Some kernels as explicit features and the others as matrices: how many there are of each, and how large."""
+
+    features: int = 0
+    #: in double precision, without the zeros of sparse samples
+    feature_bytes: int = 0
+    #: kernels that are kept as matrices, and the chains of powers that these make
+    matrices: int = 0
+    chains: int = 0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of kernels, samples, loss, norm and memory before anything is computed."""
+
+    n: int
+    m: int
+    can: Abilities = Abilities()
+    place: Place = "host"
+    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels, or
+    #: ``incomplete`` samples, whose kernels are completed
+    samples: str = "numbers"
+    #: kernels without explicit features, and the name of the first
+    unranked: int = 0
+    without: str = ""
+    #: highest number of features of a kernel, and of all kernels side by side; of those that have features
+    rank: int = 0
+    columns: int = 0
+    #: normalisation gives every kernel a factor and no more
+    factors: bool = True
+    #: who is kept as features: all that have some, those of a rank up to n, up to n / 4, or none
+    every: Split = Split()
+    own: Split = Split()
+    low: Split = Split()
+    none: Split = Split()
+    #: bytes that the bank may take (of a device, or of the smallest worker), and all that the process may use
+    memory: float = float("inf")
+    process_memory: float = float("inf")
+    #: bytes that matrices take that are given or completed
+    needed: int = 0
+    #: samples on one worker of a cluster
+    height: int = 0
+    #: kind of device, bytes of the blocks that are computed there at once
+    device: str = ""
+    block_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for: a solver by its name, or None, and how the bank is kept."""
+
+    solver: str | None = None
+    #: whether the solver works on the mixed kernel; one that is still to be chosen may
+    mixes: bool = True
+    storage: str = "auto"
+    dtype: str = "float64"
+    #: how the kernels are kept already
+    kept: Decision | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided for a fit, and why.
+
+    Attributes
+    ----------
+    solver : str
+        Name of the solver.
+    representation : {"gram", "features", "mixed"}
+        Matrices of kernel values, explicit features, or features of some kernels beside matrices of others.
+    storage : str
+        One of the values of ``storage=``, never ``"auto"``: how the matrices are kept, or the features.
+    place : {"host", "device", "cluster"}
+    dtype : str
+        Type of the numbers that are kept.
+    bytes : int
+        What the decision reckons with: kernels that are kept, and working memory for the mixed kernel.
+    reason : str
+        Solver, what it works on, and why, in one sentence.
+    rules : tuple of str
+        Names of the rules that held, of the table in docs/choosing.md.
+    """
+
+    solver: str = ""
+    representation: str = "gram"
+    storage: str = "dense"
+    place: str = "host"
+    dtype: str = "float64"
+    bytes: int = 0
+    reason: str = ""
+    rules: tuple[str, ...] = ()
+    #: whether the mixed kernel of all samples fits into memory
+    whole: bool = True
+    #: type of explicit features
+    feature_dtype: str = "float64"
+    #: highest rank, where features of all kernels are in this process's memory
+    rank: int | None = None
+    #: the part of the reason that says how the kernels are kept
+    kept_reason: str = ""
+
+    def __str__(self) -> str:
+        """Return the reason."""
+        return self.reason
+
+
+class Case:
+    """Facts and what is asked for, together: the quantities that conditions and reasons speak of."""
+
+    def __init__(self, facts: Facts, asked: Asked) -> None:
+        self.facts, self.asked, self.kept = facts, asked, asked.kept or Decision()
+        self.n, self.m, self.can = facts.n, facts.m, facts.can
+        self.storage, self.auto = asked.storage, asked.storage == "auto"
+        self.memory, self.needed = facts.memory, facts.needed
+
+    # how the kernels can be kept
+
+    @cached_property
+    def in_memory(self) -> bool:
+        """Whether kernels are computed from samples in this process's memory, and may stay there."""
+        f = self.facts
+        asked = self.storage != "stream" and not (self.storage == "lowrank" and f.unranked)
+        return f.place == "host" and f.samples in ("numbers", "other") and asked
+
+    @cached_property
+    def streams(self) -> bool:
+        """Whether features are to be computed in every sweep, because that is asked for or rows are not in memory."""
+        return self.storage == "stream" or (self.auto and self.facts.samples == "rows")
+
+    @cached_property
+    def sums(self) -> bool:
+        """Whether sums over samples are all that a solver needs."""
+        return (
+            bool(self.can.serves.intersection(ON_SUMS)) if self.asked.solver is None else not self.asked.mixes
+        )
+
+    @cached_property
+    def suits_blocks(self) -> bool:
+        """Whether kernels of these ranks, on n samples, are better served by their features than by a mixed kernel."""
+        f = self.facts
+        return (
+            self.n >= MANY_SAMPLES
+            and f.unranked == 0
+            and f.rank <= self.n
+            and not thin(self.n, self.m, f.rank)
+        )
+
+    @cached_property
+    def by_blocks(self) -> bool:
+        """Whether an open solver will go over explicit features of all kernels, which fit."""
+        open_one = self.asked.solver is None and "block_descent" in self.can.serves
+        suited = open_one and self.suits_blocks and self.storage in ("auto", "lowrank")
+        return suited and self.facts.every.feature_bytes <= self.memory
+
+    @cached_property
+    def mixes(self) -> bool:
+        """Whether the mixed kernel will be wanted."""
+        return self.asked.mixes and not self.by_blocks
+
+    @cached_property
+    def split(self) -> Split:
+        """Which kernels are kept as features."""
+        f = self.facts
+        if self.auto:
+            return f.low if self.mixes else f.own
+        return f.every if self.storage == "lowrank" else f.none
+
+    @cached_property
+    def feature_dtype(self) -> str:
+        """Type of explicit features: single precision where that is asked for and features are merely summed."""
+        single = self.asked.dtype == "float32" and not self.mixes
+        return "float32" if single and self.facts.factors and self.facts.samples == "numbers" else "float64"
+
+    @cached_property
+    def features(self) -> int:
+        """Bytes of explicit features."""
+        return self.split.feature_bytes // (2 if self.feature_dtype == "float32" else 1)
+
+    @cached_property
+    def matrices(self) -> int:
+        """Bytes of packed matrices."""
+        chains = (
+            self.split.matrices if self.storage == "dense" or not self.facts.factors else self.split.chains
+        )
+        return chains * (self.n * (self.n + 1) // 2) * SIZES[self.asked.dtype]
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the mixed kernel of all samples fits, where one of some of them would do."""
+        fewer = self.asked.solver is None and "working_set" in self.can.serves
+        if not (self.mixes and fewer and self.storage in ("auto", "lazy")):
+            return True
+        return self.features + 2 * 8 * self.n**2 <= self.memory
+
+    @cached_property
+    def working(self) -> int:
+        """Bytes of the mixed kernel of all samples, or of a working set, and of what the SVM engine copies of it."""
+        mixed = self.n if self.whole else min(self.n, LEAST_WORKING_SET)
+        return 2 * 8 * mixed**2 if self.mixes or not self.whole else 0
+
+    @cached_property
+    def stored(self) -> int:
+        """Bytes of everything, matrices stored."""
+        return self.features + self.matrices + self.working
+
+    @cached_property
+    def computed(self) -> int:
+        """Bytes of everything, matrices computed in every pass."""
+        return self.features + self.working
+
+    # on a device
+
+    @cached_property
+    def device_bytes(self) -> int:
+        """Bytes of explicit features on a device."""
+        return self.n * self.facts.columns * SIZES[self.device_dtype]
+
+    @cached_property
+    def features_there(self) -> bool:
+        """Whether explicit features, fewer than samples, are all that a device needs."""
+        f = self.facts
+        able = f.place == "device" and f.samples == "numbers" and f.unranked == 0 and f.factors
+        return able and (self.storage == "lowrank" or (self.auto and self.sums and f.columns <= self.n))
+
+    @cached_property
+    def device_dtype(self) -> str:
+        """Type of features on a device: what is asked for, else single precision."""
+        name = self.asked.dtype
+        if self.storage != "lowrank" and "16" not in name:
+            return "float32"
+        return "float32" if name == "float64" and self.facts.device == "mps" else name
+
+    @cached_property
+    def on_device(self) -> bool:
+        """Whether kernel values are wanted on a device."""
+        other = self.facts.samples != "rows" and self.storage in ("auto", "dense", "lazy")
+        return self.facts.place == "device" and other and not self.features_there
+
+    @cached_property
+    def device_mixes(self) -> bool:
+        """Whether the mixed kernel will be wanted on a device."""
+        return self.asked.mixes or self.facts.samples == "matrices"
+
+    @cached_property
+    def device_working(self) -> int:
+        """Bytes of blocks and of the mixed kernel on a device."""
+        return self.facts.block_bytes + (4 * self.n**2 if self.device_mixes else 0)
+
+    def on_device_in(self, dtype: str) -> int:
+        """Bytes of all kernels on a device in some type, and of the working memory."""
+        return self.m * self.n**2 * SIZES[dtype] + self.device_working
+
+    @cached_property
+    def device_stored(self) -> int:
+        """Bytes of the same in the first type that is tried."""
+        return self.on_device_in(self.first_dtype)
+
+    half_dtype = "float16"
+
+    @cached_property
+    def device_halved(self) -> int:
+        """Bytes of the same in half precision."""
+        return self.on_device_in(self.half_dtype)
+
+    @cached_property
+    def first_dtype(self) -> str:
+        """Type in which a device stores kernels if it can."""
+        half = SIZES[self.asked.dtype] == 2
+        return self.asked.dtype if half or not self.auto else "float32"
+
+    # on a cluster
+
+    @cached_property
+    def insists(self) -> bool:
+        """Whether the rows are to stay on the workers whatever the solver needs."""
+        return not self.auto or self.facts.samples == "rows"
+
+    @cached_property
+    def rows_there(self) -> bool:
+        """Whether the rows stay on the workers, because explicit features of them are all that will be needed."""
+        f = self.facts
+        able = f.place == "cluster" and f.samples in ("numbers", "rows") and f.unranked == 0 and f.factors
+        asked = self.storage in ("auto", "lowrank", "stream")
+        return able and asked and (self.insists or (self.sums and f.columns <= self.n))
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of the features of a worker's rows."""
+        return self.facts.height * self.facts.columns * SIZES[self.asked.dtype]
+
+    @cached_property
+    def worker_bytes(self) -> int:
+        """Bytes of the kernel values of a worker's rows."""
+        return self.m * self.facts.height * self.n * SIZES[self.asked.dtype]
+
+    @cached_property
+    def kernels_there(self) -> bool:
+        """Whether kernel values are kept on the workers, or computed there."""
+        other = self.facts.samples in ("numbers", "other") and self.storage in ("auto", "dense", "lazy")
+        return self.facts.place == "cluster" and other and not self.rows_there
+
+    # which solver reads them
+
+    @cached_property
+    def swept(self) -> bool:
+        """Whether features are read in sweeps: streamed, on a device or on a cluster."""
+        far = self.kept.storage == "stream" or self.kept.place != "host"
+        return self.kept.representation == "features" and far
+
+    @cached_property
+    def too_many(self) -> bool:
+        """Whether the mixed kernel of all samples takes too much memory."""
+        return not self.kept.whole or 8 * self.n**2 > self.facts.process_memory // MIXED_SHARE
+
+    @cached_property
+    def at_hand(self) -> bool:
+        """Whether explicit features of all kernels are in this process's memory."""
+        return self.kept.rank is not None
+
+    def serves(self, solver: str) -> bool:
+        """Whether a solver serves loss and norm."""
+        return solver in self.can.serves
+
+    def __format__(self, name: str) -> str:
+        """Write one of the numbers above, bytes in readable units: ``{0:features}``."""
+        value = getattr(self, name) if hasattr(self, name) else getattr(self.facts, name)
+        return f"{value:,}" if name in COUNTS else human(value)
+
+
+def thin(n: int, m: int, rank: int) -> bool:
+    """Whether there are more kernels than samples, all of a rank far below n: one kernel per term of a text."""
+    return m > n and 4 * rank <= n
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table: when it holds, and what it settles, how the kernels are kept or which solver runs.
+
+    ``because`` names numbers of the case as in ``{0:features}``, ``size`` the bytes that the rule reckons with.  Where
+    some kernels are kept as features, matrices of the others are ``mixed``; those of kernels that may not be powers of
+    one matrix are ``dense`` instead of a ``family``.
+    """
+
+    name: str
+    when: str
+    holds: Callable[[Case], bool]
+    because: str
+    solver: str = ""
+    #: what a solver works on, in words
+    words: str = ""
+    representation: str = ""
+    storage: str = ""
+    size: str = ""
+    #: name of a type of numbers in the case; empty for the one that is asked for
+    dtype: str = ""
+
+
+#: how the kernels are kept: on the host, on a device, on a cluster
+KEEPING = (
+    Rule(
+        "completed kernels", "samples lack kernels, which are completed (`missing=`)",
+        lambda c: c.facts.place == "host" and c.facts.samples == "incomplete" and c.facts.needed <= c.memory,
+        "{0:m} kernels on {0:n} samples are completed in {0:needed} of {0:memory}",
+        words="completed matrices", representation="gram", storage="dense", size="needed",
+    ),
+    Rule(
+        "given matrices", "the kernels are matrices in memory",
+        lambda c: c.facts.place == "host" and c.facts.samples == "matrices" and c.facts.needed <= c.memory,
+        "{0:m} kernels on {0:n} samples take {0:needed} of {0:memory} beside them",
+        words="the given matrices", representation="gram", storage="dense", size="needed",
+    ),
+    Rule(
+        "streamed features", "streams are asked for, or rows are read as needed",
+        lambda c: c.facts.place == "host" and c.streams and c.facts.unranked == 0 and c.facts.factors,
+        "{0:columns} features of {0:n} samples are computed in every sweep",
+        words="streamed features", representation="features", storage="stream",
+    ),
+    Rule(
+        "features for blocks",
+        "`block_descent` serves loss and norm, n >= 500, every kernel has at most n features, all of them fit into "
+        "memory, and it is not one kernel per term of a text",
+        lambda c: c.in_memory and c.by_blocks,
+        "n = {0:n}, {0:columns} features take {0:features} of {0:memory}, where a mixed kernel is n x n",
+        words="explicit features", representation="features", storage="lowrank", size="stored",
+    ),
+    Rule(
+        "features for sums",
+        "the solver asked for needs no mixed kernel, every kernel has at most n features, and all fit",
+        lambda c: c.in_memory and not c.mixes and c.split.matrices == 0 and c.stored <= c.memory,
+        "n = {0:n}, {0:columns} features take {0:features} of {0:memory}, and sums over samples are all that is needed",
+        words="explicit features", representation="features", storage="lowrank", size="stored",
+    ),
+    Rule(
+        "features that do not fit", "the same, and they do not fit",
+        lambda c: c.in_memory and c.auto and not c.mixes and c.split.matrices == 0 and c.facts.factors,
+        "{0:columns} features of {0:n} samples would take {0:features}, more than {0:memory}",
+        words="streamed features", representation="features", storage="stream",
+    ),
+    Rule(
+        "features of low rank", "every kernel has at most n / 4 features (or `lowrank` is asked for), and all fit",
+        lambda c: c.in_memory and c.split.matrices == 0 and c.whole and c.stored <= c.memory,
+        "n = {0:n}, {0:m} kernels of rank {0:rank} or less take {0:features} of {0:memory}",
+        words="explicit features", representation="features", storage="lowrank", size="stored",
+    ),
+    Rule(
+        "packed matrices", "matrices of the kernels that have more features, and the mixed kernel, fit",
+        lambda c: c.in_memory and c.storage != "lazy" and c.whole and c.stored <= c.memory,
+        "n = {0:n}, {0:m} kernels fit into {0:stored} of {0:memory}",
+        words="packed matrices", representation="gram", storage="family", size="stored",
+    ),
+    Rule(
+        "computed entries", "the mixed kernel fits, matrices do not (or `lazy` is asked for)",
+        lambda c: c.in_memory and c.storage in ("auto", "lazy") and c.whole and c.computed <= c.memory,
+        "n = {0:n}, {0:m} kernels would take {0:stored} of {0:memory}, and {0:computed} if computed in every pass",
+        words="computed entries", representation="gram", storage="lazy", size="computed",
+    ),
+    Rule(
+        "working sets",
+        "`working_set` serves loss and norm, and a mixed kernel of some samples fits, of all it does not",
+        lambda c: c.in_memory and not c.whole and c.computed <= c.memory,
+        "the mixed kernel of all {0:n} samples does not fit into {0:memory}, one of some of them does",
+        words="computed entries", representation="gram", storage="lazy", size="computed",
+    ),
+    Rule(
+        "features on a device",
+        "`lowrank` is asked for, or sums over samples will do and there are at most n features in all, and they fit",
+        lambda c: c.features_there and c.device_bytes <= c.memory,
+        "{0:columns} features of {0:n} samples take {0:device_bytes} of {0:memory}",
+        words="explicit features on the device", representation="features", storage="lowrank", size="device_bytes",
+        dtype="device_dtype",
+    ),
+    Rule(
+        "matrices on a device", "matrices in single precision (or in the type asked for) fit",
+        lambda c: c.on_device and c.storage != "lazy" and c.device_stored <= c.memory,
+        "{0:m} kernels on {0:n} samples take {0:device_stored} of {0:memory}",
+        words="matrices on the device", representation="gram", storage="dense", size="device_stored",
+        dtype="first_dtype",
+    ),
+    Rule(
+        "matrices on a device in half precision", "those fit, and the solver mixes the kernels",
+        lambda c: c.on_device and c.auto and c.device_mixes and c.device_halved <= c.memory,
+        "{0:m} kernels on {0:n} samples take {0:device_halved} of {0:memory}, in single precision {0:device_stored}",
+        words="matrices on the device", representation="gram", storage="dense", size="device_halved",
+        dtype="half_dtype",
+    ),
+    Rule(
+        "computed on a device", "blocks and the mixed kernel fit, matrices do not (or `lazy` is asked for)",
+        lambda c: c.on_device and c.storage != "dense" and c.device_working <= c.memory,
+        "{0:m} kernels on {0:n} samples would take {0:device_stored} of {0:memory}",
+        words="entries that the device computes", representation="gram", storage="lazy", size="device_working",
+    ),
+    Rule(
+        "features on a cluster",
+        "`lowrank` or a file of rows is asked for, or sums over samples will do and there are at most n features in "
+        "all, and they fit",
+        lambda c: c.rows_there and c.storage != "stream" and c.row_bytes <= c.memory,
+        "{0:columns} features of {0:height} rows take {0:row_bytes} of {0:memory} on every worker",
+        words="explicit features on the workers", representation="features", storage="lowrank", size="row_bytes",
+    ),
+    Rule(
+        "features computed on a cluster", "the same, and they do not fit (or `stream` is asked for)",
+        lambda c: c.rows_there and c.storage != "lowrank",
+        "{0:columns} features of {0:height} rows are computed on every worker in every sweep",
+        words="features that the workers compute", representation="features", storage="stream",
+    ),
+    Rule(
+        "kernels on a cluster", "the kernel values of a worker's rows fit",
+        lambda c: c.kernels_there and c.storage != "lazy" and c.worker_bytes <= c.memory,
+        "{0:m} kernels, {0:height} rows each, take {0:worker_bytes} of {0:memory} on every worker",
+        words="matrices on the workers", representation="gram", storage="dense", size="worker_bytes",
+    ),
+    Rule(
+        "kernels computed on a cluster", "they do not fit (or `lazy` is asked for)",
+        lambda c: c.kernels_there and c.storage != "dense",
+        "{0:m} kernels, {0:height} rows each, would take {0:worker_bytes} of {0:memory} on every worker",
+        words="entries that the workers compute", representation="gram", storage="lazy",
+    ),
+)  # fmt: skip
+
+#: which solver runs, from the kernels as they are kept
+SOLVING = (
+    Rule("as asked", "a solver is asked for", lambda c: c.asked.solver is not None, "it is asked for"),
+    Rule(
+        "steps on single rows", "features are streamed on one machine",
+        lambda c: c.swept and c.kept.place == "host" and c.serves("svrg"),
+        "stochastic steps take few sweeps over rows that are read anew", solver="svrg",
+    ),
+    Rule(
+        "sums over samples", "features are streamed, on a device or on a cluster",
+        lambda c: c.swept and c.serves("lbfgs"),
+        "it asks for nothing but sums over samples", solver="lbfgs",
+    ),
+    Rule(
+        "sums over samples, with corners", "the same, and the norm has corners",
+        lambda c: c.swept and c.serves("proximal_newton"),
+        "it asks for little but sums over samples, and the norm has corners", solver="proximal_newton",
+    ),
+    Rule(
+        "blocks of features", "explicit features are in memory as above, and n >= 1000 or the loss is logistic",
+        lambda c: c.at_hand and c.suits_blocks and c.serves("block_descent") and (c.can.sigmoid or c.n >= QUADRATIC),
+        "explicit features of {0:n} samples never need a mixed kernel", solver="block_descent",
+    ),
+    Rule(
+        "a mixed kernel of some samples", "the mixed kernel of all samples takes more than a quarter of the memory",
+        lambda c: c.too_many and c.serves("working_set"),
+        "the mixed kernel of all {0:n} samples takes too much memory", solver="working_set",
+    ),
+    Rule(
+        "given weights", "the weights are given",
+        lambda c: c.serves("fixed_weights"),
+        "given weights need one inner solve", solver="fixed_weights",
+    ),
+    Rule(
+        "first order", "there are more kernels than samples, each of at most n / 4 features",
+        lambda c: c.at_hand and thin(c.n, c.m, c.facts.rank) and not c.can.analytic and c.serves("nesterov"),
+        "{0:m} kernels of rank {0:rank} or less on {0:n} samples: sparse mixtures are singular, and a pass is cheap",
+        solver="nesterov",
+    ),
+    Rule(
+        "planes", "every kernel is a feature or two, the norm is l1 and the loss is made of lines",
+        lambda c: c.at_hand and c.facts.rank <= 2 and c.can.planes and c.serves("level"),
+        "kernels of rank {0:rank} make an objective of planes, which it describes best", solver="level",
+    ),
+    Rule(
+        "second order", "the objective is convex in the weights",
+        lambda c: c.serves("newton"),
+        "second-order steps take the fewest passes over the kernels", solver="newton",
+    ),
+    Rule(
+        "alternation", "weights have a closed form and the objective is not convex in them",
+        lambda c: c.serves("lp_analytic"),
+        "weights have a closed form", solver="lp_analytic",
+    ),
+    Rule(
+        "programs over subsets", "at most k kernels",
+        lambda c: c.serves("outer_approximation"),
+        "the weights are a choice among subsets", solver="outer_approximation",
+    ),
+)  # fmt: skip
+
+#: the whole table
+RULES = (*KEEPING, *SOLVING)
+#: solvers that the rules know
+KNOWN = tuple(rule.solver for rule in SOLVING if rule.solver)
+
+
+def keep(facts: Facts, asked: Asked) -> Decision:
+    """Decide how the kernels are kept; the solver stays open."""
+    case = Case(facts, asked)
+    rule = next((rule for rule in KEEPING if rule.holds(case)), None)
+    if rule is None:
+        raise refusal(case)
+    chosen = case.in_memory and facts.place == "host"
+    representation, storage, words = rule.representation, rule.storage, rule.words
+    if chosen and representation == "gram" and case.split.features:
+        representation, words = "mixed", f"explicit features and {words}"
+        if not case.split.matrices:  # working sets of kernels that are all features
+            representation, storage, words = "features", "lowrank", "explicit features"
+    if storage == "family" and (case.storage == "dense" or not facts.factors):
+        storage = "dense"
+    at_hand = facts.place == "host" and representation == "features" and storage == "lowrank"
+    return Decision(
+        representation=representation,
+        storage=storage,
+        place=facts.place,
+        dtype=getattr(case, rule.dtype) if rule.dtype else asked.dtype,
+        bytes=int(getattr(case, rule.size)) if rule.size else 0,
+        kept_reason=f"{words}: {rule.because.format(case)}",
+        rules=(rule.name,),
+        whole=case.whole if chosen else True,
+        feature_dtype=case.feature_dtype if chosen else asked.dtype,
+        rank=facts.rank if at_hand else None,
+    )
+
+
+def decide(facts: Facts, asked: Asked) -> Decision:
+    """Decide how the kernels are kept, unless they are (``asked.kept``), and which solver runs on them."""
+    kept = keep(facts, asked) if asked.kept is None else asked.kept
+    case = Case(facts, replace(asked, kept=kept))
+    rule = next((rule for rule in SOLVING if rule.holds(case)), None)
+    if rule is None:
+        raise ValueError(f"no solver fits {facts.can.names}: choose another loss or norm")
+    solver, why = rule.solver or str(asked.solver), rule.because.format(case)
+    reason = f"{solver} on {kept.kept_reason}; {why}" if kept.kept_reason else f"{solver}: {why}"
+    return replace(kept, solver=solver, reason=reason, rules=(*kept.rules[:1], rule.name))
+
+
+def refusal(case: Case) -> Exception:
+    """Return the error that says why no rule keeps the kernels, with the ways out."""
+    f, storage = case.facts, case.storage
+    if f.place == "device":
+        return _refusal_on_device(case)
+    if f.place == "cluster":
+        return _refusal_on_cluster(case)
+    if f.samples == "incomplete":
+        ways = ["raise memory_budget", "fewer kernels", "fewer samples"]
+        return _too_large(case, f"completing {f.m} kernels of {f.n} samples", f.needed, ways)
+    if f.samples == "matrices":
+        return _too_large(
+            case, f"fitting on {f.m} precomputed kernels of {f.n} samples", f.needed,
+            ["raise memory_budget", "pass one C-contiguous (m, n, n) array, which is used in place", "fewer samples"],
+        )  # fmt: skip
+    if f.samples == "rows" and storage not in ("auto", "stream"):
+        return ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
+    if case.streams and f.unranked:
+        return _without_features(
+            case,
+            "storage='stream' needs explicit features",
+            "kernels.nystroem(...), or use kernels.random_fourier",
+        )
+    if case.streams or (case.auto and not case.mixes and case.split.matrices == 0):
+        return ValueError(
+            "storage='stream' takes normalize='trace' or None, without centring: what else there is needs all rows at "
+            "once"
+        )
+    if storage == "lowrank" and f.unranked:
+        return _without_features(
+            case, "storage='lowrank' needs explicit features", "kernels.nystroem(...), or use storage='auto'"
+        )
+    ways = [
+        "raise memory_budget",
+        "fewer samples",
+        "low-rank kernels (kernels.nystroem, kernels.random_fourier)",
+    ]
+    if case.mixes:
+        ways.append(
+            "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
+        )
+    half = case.features + case.matrices // 2 + case.working
+    if case.asked.dtype == "float64" and half <= case.memory:
+        ways.insert(0, "dtype='float32'")
+    if storage in ("family", "dense"):
+        ways.insert(0, "storage='auto', which computes what does not fit")
+    total = case.computed if storage in ("auto", "lazy") else case.stored
+    return _too_large(case, f"a bank on {f.n} samples with storage={storage!r}", total, ways)
+
+
+def _refusal_on_device(case: Case) -> Exception:
+    f, storage, n, m = case.facts, case.storage, case.n, case.m
+    if f.samples == "rows":
+        return ValueError("rows that are read as needed go with storage='stream' and device=None")
+    if case.features_there:
+        kept = case.device_dtype
+        smaller = {8: ["dtype='float32'", "dtype='float16'"], 4: ["dtype='float16'"]}.get(SIZES[kept], [])
+        return _too_large(
+            case, f"{f.columns} features of {n} samples on {f.device}", case.device_bytes,
+            ["device=None, where features that do not fit are computed in every pass", "raise memory_budget", *smaller],
+        )  # fmt: skip
+    if storage == "lowrank" and f.samples != "numbers":
+        return ValueError("storage='lowrank' needs rows of numbers")
+    if storage == "lowrank" and f.unranked:
+        return _without_features(
+            case, "storage='lowrank' needs explicit features", "kernels.nystroem(...), or use storage='auto'"
+        )
+    if storage == "lowrank":
+        return ValueError("storage='lowrank' on a device takes normalize='trace' or None, without centring")
+    ways = ["raise memory_budget", "fewer samples"]
+    if storage == "dense":
+        asked = case.asked.dtype
+        cheaper = [kind for kind in ("float32", "float16") if SIZES[kind] < SIZES[asked]]
+        ways = [f"dtype={kind!r}" for kind in cheaper if case.on_device_in(kind) <= case.memory][:1]
+        ways += ["storage='lazy', which computes entries in every pass", "raise memory_budget"]
+    elif case.device_mixes:
+        ways.insert(0, "solver='working_set', which mixes support vectors alone")
+    total = case.device_stored if storage == "dense" else case.device_working
+    return _too_large(case, f"a bank of {m} kernels on {n} samples on {f.device}", total, ways)
+
+
+def _refusal_on_cluster(case: Case) -> Exception:
+    f, storage = case.facts, case.storage
+    if case.rows_there:
+        return _too_large(
+            case, f"{f.columns} features of {f.height} rows on a worker", case.row_bytes,
+            ["more workers", "dtype='float32'", "storage='stream', which computes them in every sweep"],
+        )  # fmt: skip
+    if f.samples != "other" and storage in ("auto", "lowrank", "stream") and f.unranked:
+        return _without_features(
+            case, "features on a cluster are asked for",
+            "kernels.nystroem(...), use kernels.random_fourier, or storage='dense'",
+        )  # fmt: skip
+    if f.samples != "other" and storage in ("auto", "lowrank", "stream"):
+        return ValueError(
+            "features on a cluster take normalize='trace' or None, without centring: what else there is needs all rows "
+            "at once; storage='dense' or 'lazy' has both"
+        )
+    if f.samples == "rows":
+        return ValueError(
+            f"rows that are read as needed go with storage='stream' or 'lowrank' on a cluster, not {storage!r}"
+        )
+    check_storage(storage, "cluster")
+    return _too_large(
+        case, f"{f.m} kernels on {f.n} samples, {f.height} rows a worker,", case.worker_bytes,
+        ["more workers", "storage='auto', which computes what does not fit", "raise memory_budget"],
+    )  # fmt: skip
+
+
+def _without_features(case: Case, what: str, ways: str) -> ValueError:
+    f = case.facts
+    return ValueError(
+        f"{what}, which {f.without!r} does not have ({f.unranked} such kernels): wrap them in {ways}"
+    )
+
+
+def _too_large(case: Case, what: str, needed: int, ways: list[str]) -> MemoryBudgetError:
+    return refuse(what, needed, int(case.memory), ways)
