@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -273,6 +275,16 @@ def test_fit_on_a_storage_of_ones_own_is_that_on_the_matrices():
     values = everything.mix_product(solution.point.weights, beta) + solution.certificate.intercept
     found = clf.decision_function(tensor[:, test][:, :, train])
     np.testing.assert_allclose(values[test], found, atol=1e-3)
+
+
+def test_the_example_of_a_storage_of_ones_own(monkeypatch):
+    from matplotlib import pyplot as plt
+
+    monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
+    found = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "plot_own_storage.py"))
+    assert found["solution"].certificate.relative_gap <= 1e-3
+    test = found["test"]
+    assert np.mean(np.sign(found["values"][test]) == found["y"][test]) > 0.8
 
 
 def test_fields_compose_in_any_order():

@@ -12,7 +12,7 @@ from .build import (
 )
 from .completion import CompletedKernels, Completion, check_missing, completed_bank
 from .decide import Decision
-from .gram import Centre, Gram, SideBySide
+from .gram import Gram, SideBySide
 from .lazy import Computed
 from .lowrank import FeatureMatrix, Features, FeatureStorage
 from .memory import STORAGES, check_storage
@@ -21,7 +21,7 @@ from .power import Chain, Powers, find_chains, packed_offsets
 from .streaming import ArrayRows, ArrowRows, FeatureStream, ParquetRows, Rows, as_rows
 
 __all__ = [
-    "STORAGES", "Array", "ArrayRows", "ArrowRows", "Bank", "BoundKernels", "Centre", "Chain",
+    "STORAGES", "Array", "ArrayRows", "ArrowRows", "Bank", "BoundKernels", "Chain",
     "CompletedKernels", "Completion", "Computed", "Decision", "FeatureMatrix", "FeatureStorage", "FeatureStream",
     "Features", "Gram", "Index", "KernelFunction", "Normaliser", "ParquetRows", "Powers",
     "PrecomputedKernels", "PredictingKernels", "Rows", "SideBySide", "Storage",

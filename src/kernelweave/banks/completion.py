@@ -31,8 +31,8 @@ from .decide import Asked, Facts, keep
 from .gram import Gram
 from .memory import parse_bytes
 from .normalise import Normaliser
+from .parts import MatrixPart, MeanScale, SampledPart
 from .power import Chain, Powers, packed_offsets
-from .views import MatrixPart, MeanScale, SampledPart
 
 #: what ``missing`` may be
 HOW = ("error", "mean", "predict")

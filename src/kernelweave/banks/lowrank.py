@@ -202,9 +202,8 @@ class Features(Gram):
         self, storage: FeatureStorage, times: Array | None = None, behind: Gram | None = None
     ) -> None:
         super().__init__(storage, times=times, behind=behind)
-        self.starts, self.ranks = storage.starts, storage.ranks
+        self.starts, self.ranks, self.features = storage.starts, storage.ranks, storage.features
         self.scale = storage.scale if self.times is None else storage.scale * self.times
-        self.features = storage.features
         #: what a solver wants to find again in the next fit on these features, by kernel
         self.notes: dict[Any, Any] = {}
         self.forward, self.adjoint, self.lengths = storage.forward, storage.adjoint, storage.lengths

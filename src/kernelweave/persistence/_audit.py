@@ -26,7 +26,7 @@ KEPT = _listed(
         "banks.completion": "CompletedKernels Completion",
         "banks.decide": "Decision",
         "banks.normalise": "Normaliser",
-        "banks.views": "MatrixPart MeanScale SampledPart",
+        "banks.parts": "MatrixPart MeanScale SampledPart",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
         "estimators._evidence": "Spread",

@@ -26,7 +26,7 @@ from .._estimating import SavedTable, is_frame
 from .._numerics.matrices import check_compressed, check_coordinates
 from ..banks import BoundKernels, CompletedKernels, Completion, KernelFunction, PrecomputedKernels, Term
 from ..banks.normalise import Normaliser
-from ..banks.views import MatrixPart, MeanScale, SampledPart
+from ..banks.parts import MatrixPart, MeanScale, SampledPart
 from ..estimators.fitted import has_function
 from ..kernels import Kernel, n_samples, take
 from ..problems import Certificate
