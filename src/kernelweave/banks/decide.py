@@ -161,11 +161,26 @@ class Case:
         self.facts, self.asked, self.kept = facts, asked, asked.kept or Decision()
         self.n, self.m, self.can, self.storage = facts.n, facts.m, facts.can, asked.storage
         self.memory, self.needed, self.auto = facts.memory, facts.needed, asked.storage == "auto"
-        n, m, itemsize, is_open = facts.n, facts.m, SIZES[asked.dtype], asked.solver is None
-        values = self.storage in ("auto", "dense", "lazy")
         #: sums over samples are all that a solver needs
-        self.sums = bool(self.can.serves.intersection(ON_SUMS)) if is_open else not asked.mixes
+        self.sums = not asked.mixes
+        if asked.solver is None:
+            self.sums = bool(self.can.serves.intersection(ON_SUMS))
+        self._read_host(facts, asked, asked.solver is None)
+        self._count_host(facts, asked, asked.solver is None)
+        values = self.storage in ("auto", "dense", "lazy")
+        self._read_device(facts, asked, values)
+        self._read_cluster(facts, SIZES[asked.dtype], values)
+        #: features are read in sweeps: streamed, on a device or on a cluster
+        far = self.kept.storage == "stream" or self.kept.place != "host"
+        self.swept = self.kept.representation == "features" and far
+        #: the mixed kernel of all samples takes too much memory
+        self.too_many = not self.kept.whole or 8 * self.n**2 > facts.process_memory // MIXED_SHARE
+        #: explicit features of all kernels are in this process's memory
+        self.at_hand = self.kept.rank is not None
 
+    def _read_host(self, facts: Facts, asked: Asked, is_open: bool) -> None:
+        """Find out which kernels become features in this process's memory; ``is_open``: any solver may run."""
+        n = facts.n
         #: kernels are computed from samples in this process's memory, and may stay there
         self.in_memory = facts.place == "host" and facts.samples in ("numbers", "other")
         self.in_memory &= self.storage != "stream" and not (self.storage == "lowrank" and facts.unranked)
@@ -174,7 +189,7 @@ class Case:
         self.streams &= facts.samples not in ("matrices", "incomplete")
         #: kernels of these ranks, on n samples, are better served by their features than by a mixed kernel
         self.suits_blocks = n >= MANY_SAMPLES and facts.unranked == 0 and facts.rank <= n
-        self.suits_blocks &= not thin(n, m, facts.rank)
+        self.suits_blocks &= not thin(n, facts.m, facts.rank)
         #: an open solver will go over explicit features of all kernels, which fit
         self.by_blocks = is_open and "block_descent" in self.can.serves and self.suits_blocks
         self.by_blocks &= self.storage in ("auto", "lowrank") and facts.every.feature_bytes <= self.memory
@@ -184,13 +199,19 @@ class Case:
         self.split = facts.every if self.storage == "lowrank" else facts.none
         if self.auto:
             self.split = facts.low if self.mixes else facts.own
+
+    def _count_host(self, facts: Facts, asked: Asked, is_open: bool) -> None:
+        """Count bytes in this process's memory."""
+        n = facts.n
         #: features are in single precision where that is asked for and they are merely summed
         single = asked.dtype == "float32" and not self.mixes and facts.factors and facts.samples == "numbers"
         self.feature_dtype = "float32" if single else "float64"
         #: bytes of explicit features, and of packed matrices
         self.features = self.split.feature_bytes // (2 if single else 1)
         powers = self.storage != "dense" and facts.factors
-        self.matrices = (self.split.chains if powers else self.split.matrices) * (n * (n + 1) // 2) * itemsize
+        self.matrices = (
+            (self.split.chains if powers else self.split.matrices) * (n * (n + 1) // 2) * SIZES[asked.dtype]
+        )
         #: the mixed kernel of all samples fits, where one of some of them would do
         fewer = (
             self.mixes and is_open and "working_set" in self.can.serves and self.storage in ("auto", "lazy")
@@ -203,6 +224,9 @@ class Case:
         self.computed = self.features + self.working
         self.stored = self.computed + self.matrices
 
+    def _read_device(self, facts: Facts, asked: Asked, values: bool) -> None:
+        """Find out what a device is to keep, and count it; ``values``: kernel values may be kept."""
+        n, itemsize = facts.n, SIZES[asked.dtype]
         #: on a device explicit features, fewer than samples, are all that is needed
         self.features_there = facts.place == "device" and facts.samples == "numbers" and facts.unranked == 0
         self.features_there &= facts.factors and (
@@ -225,6 +249,9 @@ class Case:
         self.device_stored = self.on_device_in(self.first_dtype)
         self.device_halved = self.on_device_in(self.half_dtype)
 
+    def _read_cluster(self, facts: Facts, itemsize: int, values: bool) -> None:
+        """Find out what the workers of a cluster are to keep, and count it."""
+        n = facts.n
         #: rows stay on the workers of a cluster, because explicit features of them are all that will be needed
         self.rows_there = facts.place == "cluster" and facts.samples in ("numbers", "rows")
         self.rows_there &= facts.unranked == 0 and facts.factors
@@ -237,15 +264,7 @@ class Case:
         self.kernels_there &= not self.rows_there
         #: bytes of the features of a worker's rows, and of their kernel values
         self.row_bytes = facts.height * facts.columns * itemsize
-        self.worker_bytes = m * facts.height * n * itemsize
-
-        #: features are read in sweeps: streamed, on a device or on a cluster
-        far = self.kept.storage == "stream" or self.kept.place != "host"
-        self.swept = self.kept.representation == "features" and far
-        #: the mixed kernel of all samples takes too much memory
-        self.too_many = not self.kept.whole or 8 * n**2 > facts.process_memory // MIXED_SHARE
-        #: explicit features of all kernels are in this process's memory
-        self.at_hand = self.kept.rank is not None
+        self.worker_bytes = facts.m * facts.height * n * itemsize
 
     def on_device_in(self, dtype: str) -> int:
         """Bytes of all kernels on a device in some type, and of the working memory."""
