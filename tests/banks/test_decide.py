@@ -90,7 +90,7 @@ def test_a_decision_says_what_was_decided_and_why():
     found = decide(matrices(), Asked())
     assert found == Decision(
         "newton", "gram", "family", "host", "float64", 110 * triangle(2000) + 16 * 2000**2, found.reason,
-        ("packed matrices", "second order"), True, "float64", None, found.kept_reason,
+        ("packed matrices", "second order"), True, "float64", 0, None, found.kept_reason,
     )  # fmt: skip
     assert str(found) == (
         "newton on packed matrices: n = 2,000, 110 kernels fit into 1.8 GB of 12.0 GB; second-order steps take the "
@@ -577,6 +577,27 @@ def test_the_solver_that_was_decided_is_that_of_the_bank(storage, loss):
         bank, _ = build_bank(kernels, X, decision=keep(facts, Asked(storage=storage)))
         assert choose_solver(make_loss(loss), make_norm("l1"), bank).registered_as == expected.solver
         assert decide(facts_of_bank(bank, can), Asked(storage=storage, kept=bank.decision)) == expected
+
+
+@pytest.mark.parametrize("n", [79, 80, 81, 320])
+@pytest.mark.parametrize("mixing", [True, False])
+@pytest.mark.parametrize("storage", ["auto", "lazy", "dense", "family"])
+def test_the_bank_is_what_was_decided(n, mixing, storage):
+    """Kernels of rank 3, 20 and 80, and two without features."""
+    X = np.random.default_rng(0).normal(size=(n, 80))
+    spec = kw.linear().on([0, 1, 2]) + kw.linear().on(list(range(20))) + kw.linear() + kw.gaussian([1.0, 3.0])
+    kernels = kw.resolve_kernels(kw.expand_kernels(spec, kw.Schema.of(X)), X)
+    facts = facts_of_kernels(kernels, X, "trace", False)
+    decision = keep(facts, Asked(mixes=mixing, storage=storage))
+    bank, _ = build_bank(kernels, X, decision=decision)
+    assert bank.decision is decision
+    assert bank.nbytes == decision.bytes - (16 * n**2 if mixing else 0)
+    explicit = [j for j, rank in enumerate((3, 20, 80)) if rank <= (n / 4 if mixing else n)]
+    if storage != "auto":
+        explicit = []
+    assert decision.representation == ("mixed" if explicit else "gram")
+    if explicit:
+        assert list(bank.storage.kernels[0]) == explicit
 
 
 def test_rows_that_are_read_as_needed_have_facts():

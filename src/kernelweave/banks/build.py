@@ -24,7 +24,7 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank, Storage
-from .decide import MIXING_SHARE, Asked, Decision, keep
+from .decide import Asked, Decision, keep
 from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of, used_in_place
 from .gram import Gram, SideBySide
 from .lazy import Computed
@@ -367,7 +367,7 @@ def _host_storage(
     dtype, everyone = np.dtype(decision.dtype), np.arange(len(kernels))
     explicit = {"features": everyone, "gram": everyone[:0]}.get(decision.representation)
     if explicit is None:
-        explicit = explicit_kernels(ranks_of(kernels, samples), n / MIXING_SHARE)
+        explicit = explicit_kernels(ranks_of(kernels, samples), decision.feature_rank)
     stored = np.setdiff1d(everyone, explicit)
     features: FeatureMatrix | None = None
     if explicit.size:

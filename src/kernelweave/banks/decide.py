@@ -142,8 +142,9 @@ class Decision:
     rules: tuple[str, ...] = ()
     #: whether the mixed kernel of all samples fits into memory
     whole: bool = True
-    #: type of explicit features
+    #: type of explicit features, and the highest rank of kernels that are kept as such beside matrices
     feature_dtype: str = "float64"
+    feature_rank: int = 0
     #: highest rank, where features of all kernels are in this process's memory
     rank: int | None = None
     #: the part of the reason that says how the kernels are kept
@@ -195,7 +196,8 @@ class Case:
         self.by_blocks &= self.storage in ("auto", "lowrank") and facts.every.feature_bytes <= self.memory
         #: the mixed kernel will be wanted
         self.mixes = asked.mixes and not self.by_blocks
-        #: which kernels are kept as features
+        #: which kernels are kept as features, and up to which rank
+        self.feature_rank = n // MIXING_SHARE if self.mixes else n
         self.split = facts.every if self.storage == "lowrank" else facts.none
         if self.auto:
             self.split = facts.low if self.mixes else facts.own
@@ -522,6 +524,7 @@ def keep(facts: Facts, asked: Asked) -> Decision:
         rules=(rule.name,),
         whole=case.whole if chosen else True,
         feature_dtype=case.feature_dtype if chosen else asked.dtype,
+        feature_rank=case.feature_rank if representation == "mixed" else 0,
         rank=facts.rank if at_hand else None,
     )
 
