@@ -413,7 +413,7 @@ def test_single_precision(binary, dtype, spec):
 @pytest.mark.parametrize("norm", ["l1", 1.5])
 def test_where_the_mixed_kernel_does_not_fit_that_of_a_working_set_does(binary, monkeypatch, norm):
     X, y = binary
-    monkeypatch.setattr("kernelweave.banks.build.LEAST_WORKING_SET", 20)
+    monkeypatch.setattr("kernelweave.banks.decide.LEAST_WORKING_SET", 20)
     spec = kw.gaussian([1.0, 2.0]) + kw.laplacian(1.0)
     tight = MKLClassifier(spec, norm=norm, memory_budget=16 * len(X) ** 2 - 1).fit(X, y)
     assert tight.solver_ == "working_set"

@@ -36,9 +36,9 @@ class Contradicting(SimplexModel):
         self.solved: list[list[int]] = []
         self.working = np.array([0])
 
-    def _solve(self, rows, gains, working):
+    def _expanded(self, working, shift):
         self.solved.append(working.tolist())
-        return self.d, np.ones(1)
+        return np.eye(working.size), (working > 0).astype(float)  # all weight stays with the first
 
     def _gradient(self, shift, rows, multipliers):
         other = 2 if 1 in self.solved[-1] else 1
