@@ -319,6 +319,41 @@ class CompletedKernels(PredictingKernels):
         return np.stack([self.decision(new, alone, everyone) for alone in np.eye(self.m)])
 
 
+def _part(
+    kernels: Sequence[Kernel] | None,
+    samples: Any,
+    needs: tuple[int, ...],
+    members: list[int],
+    train: Index,
+    normalize: str | None,
+    center: bool,
+) -> Part:
+    """Bind the kernels that need the same views to the training samples that have these; nothing else is read."""
+    if kernels is None:
+        name, matrix = f"kernel {members[0]}", samples[members[0]]
+        having = ~np.isnan(matrix).all(axis=1)
+    else:
+        name = " and ".join(samples.names[k] for k in needs)
+        having = samples.present[:, list(needs)].all(axis=1)
+    rows = train[having[train]]
+    if rows.size < 2:
+        raise ValueError(
+            f"only {rows.size} of {train.size} training samples have {name!r}: leave it out, there is nothing to learn "
+            "about it"
+        )
+    if kernels is None:
+        normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
+        entries = np.array(matrix[np.ix_(rows, rows)], dtype=float)
+        return MatrixPart(name, needs, members, entries, rows, normaliser)
+    known = take(samples, rows).bare()
+    settled = list(resolve_kernels([kernels[j] for j in members], known))
+    if center:
+        settled = [kernel.recentred(known) for kernel in settled]
+    names = [kernel.name for kernel in settled]
+    normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(known), names)
+    return SampledPart(name, needs, members, BoundKernels(settled, known, normaliser))
+
+
 def completed_bank(
     kernels: Sequence[Kernel] | None,
     samples: Any,
@@ -363,33 +398,9 @@ def completed_bank(
         raise ValueError(
             "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
         )
-    parts: list[Part] = []
-    for needs, mine in members.items():
-        if kernels is None:
-            name, matrix = f"kernel {mine[0]}", samples[mine[0]]
-            having = ~np.isnan(matrix).all(axis=1)
-        else:
-            name = " and ".join(samples.names[k] for k in needs)
-            having = samples.present[:, list(needs)].all(axis=1)
-        rows = train[having[train]]
-        if rows.size < 2:
-            raise ValueError(
-                f"only {rows.size} of {train.size} training samples have {name!r}: leave it out, there is nothing to "
-                "learn about it"
-            )
-        if kernels is None:
-            normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
-            entries = np.array(matrix[np.ix_(rows, rows)], dtype=float)
-            parts.append(MatrixPart(name, needs, mine, entries, rows, normaliser))
-            continue
-        # settled on training samples that have the part; nothing else is read
-        known = take(samples, rows).bare()
-        settled = list(resolve_kernels([kernels[j] for j in mine], known))
-        if center:
-            settled = [kernel.recentred(known) for kernel in settled]
-        names = [kernel.name for kernel in settled]
-        normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(known), names)
-        parts.append(SampledPart(name, needs, mine, BoundKernels(settled, known, normaliser)))
+    parts = [
+        _part(kernels, samples, needs, mine, train, normalize, center) for needs, mine in members.items()
+    ]
     present = np.stack([part.present(samples) for part in parts], axis=1)
     offsets = packed_offsets(n)
     store = np.zeros((m, n * (n + 1) // 2))

@@ -115,14 +115,14 @@ def run(
     solution = solve(
         problem, solver, stop, start=narrow.start, callback=plan.callback, verbose=plan.verbose, checkpoint=checkpoint
     )  # fmt: skip
-    certifying, summed = problem.on(exact), None
-    best = final_certificate(certifying, solution)
+    certifying, summed, certify = problem.on(exact), None, final_certificate
+    best = certify(certifying, solution)
     if best.certificate.relative_gap > tol and solution.status not in ENDED:
         # coefficients cancel in the entries of a matrix: where kernels are known by columns, nothing is lost
         summed = by_columns()
     if summed is not None:
-        certifying = problem.on(summed)
-        best = _refined(certifying, solution, tol)
+        certifying, certify = problem.on(summed), partial(_refined, tol=tol)
+        best = certify(certifying, solution)
     # Where to solve on, and to which gap, when a solver's figures promised more than the kernels hold: first a little
     # further on what is stored, because most often a few digits are missing; then on kernels that are computed as they
     # are read, in the precision of the device where half of it is stored, else in double precision.  A solver that
@@ -140,8 +140,7 @@ def run(
         further = _go_on(problem.on(other), solver, replace(stop, tol=goal), so_far)
         if other is not bank and other is not exact:
             bank.passes += other.passes
-        exactly = summed is not None
-        again = _refined(certifying, further, tol) if exactly else final_certificate(certifying, further)
+        again = certify(certifying, further)
         improved = again.certificate.primal <= best.certificate.primal
         better, worse = (again, best) if improved else (best, again)
         # where the old point is the better one, the way there is reported all the same
