@@ -187,7 +187,8 @@ def test_partial_fit(tmp_path):
 
 def test_calls_through_scikit_learn():
     search = GridSearchCV(MKLClassifier(BANK, max_iter=1, tol=1e-12), {"C": [1.0, 2.0]}, cv=2)
-    Sites().of(lambda: search.fit(X, Y), expects=KernelWeaveWarning)
+    fit = inspect.unwrap(GridSearchCV.fit)  # where coverage is measured, a function of the tests is around it
+    Sites().of(lambda: fit(search, X, Y), expects=KernelWeaveWarning)
     pipe = make_pipeline(StandardScaler(), MKLClassifierCV(BANK, Cs=[1e-4, 1e-3], cv=2))
     Sites().of(lambda: pipe.fit(X, Y), expects=KernelWeaveWarning)
 
