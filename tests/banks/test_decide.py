@@ -93,9 +93,12 @@ def test_a_decision_says_what_was_decided_and_why():
         ("packed matrices", "second order"), True, "float64", 0, None, found.kept_reason,
     )  # fmt: skip
     assert str(found) == (
-        "newton on packed matrices: n = 2,000, 110 kernels fit into 1.8 GB of 12.0 GB; second-order steps take the "
+        "newton on packed matrices: n = 2,000, 110 kernels in 1.8 GB of 12.0 GB; second-order steps take the "
         "fewest passes over the kernels"
     )
+    # one of them is not several
+    alone = decide(replace(matrices(), m=1, none=Split(0, 0, 1, 1), low=Split(0, 0, 1, 1)), Asked())
+    assert "n = 2,000, 1 kernel in" in str(alone)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

@@ -28,6 +28,8 @@ LEAST_WORKING_SET = 4000
 MIXING_SHARE = 4
 #: numbers of a case that are no bytes
 COUNTS = ("n", "m", "rank", "columns", "height")
+#: numbers of a case that are written with what they count
+NOUNS = {"kernels": ("m", "kernel"), "all_features": ("columns", "feature")}
 #: bytes of a number
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -277,7 +279,10 @@ class Case:
         return solver in self.can.serves
 
     def __format__(self, name: str) -> str:
-        """Write one of the numbers above, bytes in readable units: ``{0:features}``."""
+        """Write one of the numbers above, bytes in readable units: ``{0:features}``; ``{0:kernels}`` with the noun."""
+        if name in NOUNS:
+            number = getattr(self.facts, NOUNS[name][0])
+            return f"{number:,} {NOUNS[name][1]}{'' if number == 1 else 's'}"
         value = getattr(self, name) if hasattr(self, name) else getattr(self.facts, name)
         return f"{value:,}" if name in COUNTS else human(value)
 
@@ -315,19 +320,19 @@ KEEPING = (
     Rule(
         "completed kernels", "samples lack kernels, which are completed (`missing=`)",
         lambda c: c.facts.place == "host" and c.facts.samples == "incomplete" and c.facts.needed <= c.memory,
-        "{0:m} kernels on {0:n} samples are completed in {0:needed} of {0:memory}",
+        "{0:kernels} on {0:n} samples, completed within {0:needed} of {0:memory}",
         words="completed matrices", representation="gram", storage="dense", size="needed",
     ),
     Rule(
         "given matrices", "the kernels are matrices in memory",
         lambda c: c.facts.place == "host" and c.facts.samples == "matrices" and c.facts.needed <= c.memory,
-        "{0:m} kernels on {0:n} samples take {0:needed} of {0:memory} beside them",
+        "{0:kernels} on {0:n} samples, and {0:needed} of {0:memory} beside what is given",
         words="the given matrices", representation="gram", storage="dense", size="needed",
     ),
     Rule(
         "streamed features", "streams are asked for, or rows are read as needed",
         lambda c: c.facts.place == "host" and c.streams and c.facts.unranked == 0 and c.facts.factors,
-        "{0:columns} features of {0:n} samples are computed in every sweep",
+        "{0:all_features} of {0:n} samples, computed in every sweep",
         words="streamed features", representation="features", storage="stream",
     ),
     Rule(
@@ -335,38 +340,38 @@ KEEPING = (
         "`block_descent` serves loss and norm, n >= 500, every kernel has at most n features, all of them fit into "
         "memory, and it is not one kernel per term of a text",
         lambda c: c.in_memory and c.by_blocks,
-        "n = {0:n}, {0:columns} features take {0:features} of {0:memory}, where a mixed kernel is n x n",
+        "n = {0:n}, {0:all_features} in {0:features} of {0:memory}, where a mixed kernel is n x n",
         words="explicit features", representation="features", storage="lowrank", size="stored",
     ),
     Rule(
         "features for sums",
         "the solver asked for needs no mixed kernel, every kernel has at most n features, and all fit",
         lambda c: c.in_memory and not c.mixes and c.split.matrices == 0 and c.stored <= c.memory,
-        "n = {0:n}, {0:columns} features take {0:features} of {0:memory}, and sums over samples are all that is needed",
+        "n = {0:n}, {0:all_features} in {0:features} of {0:memory}, and sums over samples are all that is needed",
         words="explicit features", representation="features", storage="lowrank", size="stored",
     ),
     Rule(
         "features that do not fit", "the same, and they do not fit",
         lambda c: c.in_memory and c.auto and not c.mixes and c.split.matrices == 0 and c.facts.factors,
-        "{0:columns} features of {0:n} samples would take {0:features}, more than {0:memory}",
+        "{0:all_features} of {0:n} samples would take {0:features}, more than {0:memory}",
         words="streamed features", representation="features", storage="stream",
     ),
     Rule(
         "features of low rank", "every kernel has at most n / 4 features (or `lowrank` is asked for), and all fit",
         lambda c: c.in_memory and c.split.matrices == 0 and c.whole and c.stored <= c.memory,
-        "n = {0:n}, {0:m} kernels of rank {0:rank} or less take {0:features} of {0:memory}",
+        "n = {0:n}, {0:kernels} of rank {0:rank} or less in {0:features} of {0:memory}",
         words="explicit features", representation="features", storage="lowrank", size="stored",
     ),
     Rule(
         "packed matrices", "matrices of the kernels that have more features, and the mixed kernel, fit",
         lambda c: c.in_memory and c.storage != "lazy" and c.whole and c.stored <= c.memory,
-        "n = {0:n}, {0:m} kernels fit into {0:stored} of {0:memory}",
+        "n = {0:n}, {0:kernels} in {0:stored} of {0:memory}",
         words="packed matrices", representation="gram", storage="family", size="stored",
     ),
     Rule(
         "computed entries", "the mixed kernel fits, matrices do not (or `lazy` is asked for)",
         lambda c: c.in_memory and c.storage in ("auto", "lazy") and c.whole and c.computed <= c.memory,
-        "n = {0:n}, {0:m} kernels would take {0:stored} of {0:memory}, and {0:computed} if computed in every pass",
+        "n = {0:n}, {0:kernels} would take {0:stored} of {0:memory}, and {0:computed} if computed in every pass",
         words="computed entries", representation="gram", storage="lazy", size="computed",
     ),
     Rule(
@@ -380,28 +385,28 @@ KEEPING = (
         "features on a device",
         "`lowrank` is asked for, or sums over samples will do and there are at most n features in all, and they fit",
         lambda c: c.features_there and c.device_bytes <= c.memory,
-        "{0:columns} features of {0:n} samples take {0:device_bytes} of {0:memory}",
+        "{0:all_features} of {0:n} samples in {0:device_bytes} of {0:memory}",
         words="explicit features on the device", representation="features", storage="lowrank", size="device_bytes",
         dtype="device_dtype",
     ),
     Rule(
         "matrices on a device", "matrices in single precision (or in the type asked for) fit",
         lambda c: c.on_device and c.storage != "lazy" and c.device_stored <= c.memory,
-        "{0:m} kernels on {0:n} samples take {0:device_stored} of {0:memory}",
+        "{0:kernels} on {0:n} samples in {0:device_stored} of {0:memory}",
         words="matrices on the device", representation="gram", storage="dense", size="device_stored",
         dtype="first_dtype",
     ),
     Rule(
         "matrices on a device in half precision", "those fit, and the solver mixes the kernels",
         lambda c: c.on_device and c.auto and c.device_mixes and c.device_halved <= c.memory,
-        "{0:m} kernels on {0:n} samples take {0:device_halved} of {0:memory}, in single precision {0:device_stored}",
+        "{0:kernels} on {0:n} samples in {0:device_halved} of {0:memory}, in single precision {0:device_stored}",
         words="matrices on the device", representation="gram", storage="dense", size="device_halved",
         dtype="half_dtype",
     ),
     Rule(
         "computed on a device", "blocks and the mixed kernel fit, matrices do not (or `lazy` is asked for)",
         lambda c: c.on_device and c.storage != "dense" and c.device_working <= c.memory,
-        "{0:m} kernels on {0:n} samples would take {0:device_stored} of {0:memory}",
+        "{0:kernels} on {0:n} samples would take {0:device_stored} of {0:memory}",
         words="entries that the device computes", representation="gram", storage="lazy", size="device_working",
     ),
     Rule(
@@ -409,25 +414,25 @@ KEEPING = (
         "`lowrank` or a file of rows is asked for, or sums over samples will do and there are at most n features in "
         "all, and they fit",
         lambda c: c.rows_there and c.storage != "stream" and c.row_bytes <= c.memory,
-        "{0:columns} features of {0:height} rows take {0:row_bytes} of {0:memory} on every worker",
+        "{0:all_features} of {0:height} rows in {0:row_bytes} of {0:memory} on every worker",
         words="explicit features on the workers", representation="features", storage="lowrank", size="row_bytes",
     ),
     Rule(
         "features computed on a cluster", "the same, and they do not fit (or `stream` is asked for)",
         lambda c: c.rows_there and c.storage != "lowrank",
-        "{0:columns} features of {0:height} rows are computed on every worker in every sweep",
+        "{0:all_features} of {0:height} rows, computed on every worker in every sweep",
         words="features that the workers compute", representation="features", storage="stream",
     ),
     Rule(
         "kernels on a cluster", "the kernel values of a worker's rows fit",
         lambda c: c.kernels_there and c.storage != "lazy" and c.worker_bytes <= c.memory,
-        "{0:m} kernels, {0:height} rows each, take {0:worker_bytes} of {0:memory} on every worker",
+        "{0:kernels}, {0:height} rows each, in {0:worker_bytes} of {0:memory} on every worker",
         words="matrices on the workers", representation="gram", storage="dense", size="worker_bytes",
     ),
     Rule(
         "kernels computed on a cluster", "they do not fit (or `lazy` is asked for)",
         lambda c: c.kernels_there and c.storage != "dense",
-        "{0:m} kernels, {0:height} rows each, would take {0:worker_bytes} of {0:memory} on every worker",
+        "{0:kernels}, {0:height} rows each, would take {0:worker_bytes} of {0:memory} on every worker",
         words="entries that the workers compute", representation="gram", storage="lazy",
     ),
 )  # fmt: skip
@@ -468,7 +473,7 @@ SOLVING = (
     Rule(
         "first order", "there are more kernels than samples, each of at most n / 4 features",
         lambda c: c.at_hand and thin(c.n, c.m, c.facts.rank) and not c.can.analytic and c.serves("nesterov"),
-        "{0:m} kernels of rank {0:rank} or less on {0:n} samples: sparse mixtures are singular, and a pass is cheap",
+        "{0:kernels} of rank {0:rank} or less on {0:n} samples: sparse mixtures are singular, and a pass is cheap",
         solver="nesterov",
     ),
     Rule(

@@ -158,7 +158,7 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
         started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
         decision = plan.decision_for(tasks[-1].loss, tasks[-1].norm, bound.bank)
         if plan.verbose:
-            print(textwrap.fill(str(decision), 100), file=sys.stderr)
+            print(textwrap.fill(str(decision), 100, break_on_hyphens=False), file=sys.stderr)
         fits, n_passes = fit_tasks(bound, plan, started)
         known = side_by_side(fits, [task.label for task in tasks])
         norm, m, several = fits[0].norm, bound.bank.m, len(fits) > 1
