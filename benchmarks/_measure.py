@@ -274,7 +274,7 @@ class Problem:
 
     def bank(self, **options: Any) -> Bank:
         """The kernels on the samples."""
-        return build_bank(self.expanded, self.X, **options)[0]
+        return build_bank(self.expanded, self.X, **options)
 
 
 def uci(name: str, seed: int = 0) -> Problem:

@@ -72,7 +72,7 @@ def stack(X: np.ndarray) -> np.ndarray:
     specs = [kw.gaussian(0.5, relative=True).on(list(part)) for part in parts]
     specs += [kw.gaussian(1.0, relative=True), kw.linear(), kw.polynomial(2)]
     kernels = kw.resolve_kernels(kw.expand_kernels(specs, kw.Schema.of(X)), X)
-    bank, _ = build_bank(kernels, X, storage="dense")
+    bank = build_bank(kernels, X, storage="dense")
     everyone = np.arange(len(X))
     return np.ascontiguousarray(bank.block(everyone, everyone, np.arange(6)))
 
@@ -95,7 +95,7 @@ def held(Ks: np.ndarray) -> object:
     """The matrices as a bank of their own, so that passes are counted per fit."""
     from kernelweave.banks import build_bank
 
-    return build_bank(None, Ks, normalize=None)[0]
+    return build_bank(None, Ks, normalize=None)
 
 
 def compare(data: Data, y: np.ndarray, loss: ref.RefLoss, norm_name: str) -> Iterator[dict]:

@@ -304,8 +304,8 @@ def permuted_r2(views: Views) -> float:
     blocks = dict(some.items())
     blocks["fou"] = np.random.default_rng(1).permutation(blocks["fou"])
     shuffled = Views(blocks)
-    _, bound = completed_bank(expand_kernels(KERNELS, Schema.of(shuffled)), shuffled, "mean")
-    return float(bound.completion.predictability[shuffled.position("fou")])
+    bank = completed_bank(expand_kernels(KERNELS, Schema.of(shuffled)), shuffled, "mean")
+    return float(bank.source.predictability[shuffled.position("fou")])
 
 
 def seconds_to_complete(views: Views, y: np.ndarray, n: int) -> float:

@@ -108,7 +108,7 @@ def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
 def gap_by_hand(fit: MKLClassifier, X: np.ndarray, y: np.ndarray, C: float) -> float:
     """Relative gap of an l1 fit from its coefficients, weights, intercepts and dual point."""
     resolved = kw.resolve_kernels(kw.expand_kernels(kw.default_bank(), kw.Schema.of(X)), X)
-    bank, _ = build_bank(resolved, X, normalize="trace")
+    bank = build_bank(resolved, X, normalize="trace")
     everyone = np.arange(len(X))
     Ks = bank.block(everyone, everyone, np.arange(bank.m))
     own, rows = np.searchsorted(fit.classes_, y), everyone
@@ -159,7 +159,7 @@ def search_row(name: str, repeats: int) -> dict[str, Any]:
 
     def grid() -> None:
         spec = kw.expand_kernels(kw.as_spec(kw.default_bank() if bank is None else bank), kw.Schema.of(X))
-        built, _ = build_bank(kw.resolve_kernels(spec, X), X, normalize="trace")
+        built = build_bank(kw.resolve_kernels(spec, X), X, normalize="trace")
         mean = built.mixed(np.full(built.m, 1.0 / built.m))
         GridSearchCV(SVC(kernel="precomputed"), {"C": CS}, cv=5).fit(mean, y)
 

@@ -189,7 +189,7 @@ def ours(solver: str, problems: tuple[str, ...] = ("small", "mid")) -> Method:
     """The estimator; with the bank given, the solver and the certificates on its way."""
 
     def bank(data: Data) -> Any:
-        return build_bank(kw.preset("stpmkl").expand(kw.Schema(data.X.shape[1])), data.X)[0]
+        return build_bank(kw.preset("stpmkl").expand(kw.Schema(data.X.shape[1])), data.X)
 
     def solve_on(data: Data, bank: Any) -> Any:
         problem = MKLProblem(bank, Hinge(), L1(), data.y, C)

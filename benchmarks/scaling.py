@@ -475,7 +475,7 @@ def thread_predictions(
     random = np.random.default_rng(0)
     X, new = random.normal(size=(support, 10)), random.normal(size=(rows, 10))
     kernels = list(kw.gaussian(2.0 ** np.arange(-3, 6)))
-    normaliser = build_bank(kernels, X[:50])[1]
+    normaliser = build_bank(kernels, X[:50]).source.normaliser
     coef, weights = random.normal(size=support), random.random(9)
     function = KernelFunction.mixture(BoundKernels(kernels, X, normaliser), weights, coef, 0.0)
     model = MKLClassifier(kernels).fit(X[:60], X[:60, 0] > 0)

@@ -14,7 +14,6 @@ from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import (
     Bank,
-    BoundKernels,
     Computed,
     FeatureMatrix,
     Features,
@@ -42,7 +41,8 @@ NORMALISATIONS = [
 
 
 def built(family, X, **options):
-    return build_bank(library_kernels(family, X), X, **options)
+    bank = build_bank(library_kernels(family, X), X, **options)
+    return bank, bank.source.normaliser
 
 
 def matrices(bank: Bank) -> Powers:
@@ -83,7 +83,7 @@ def test_many_squarings_of_single_precision_stay_close():
     """Distances are stored, not a float32 kernel that would be squared twenty times."""
     X, _ = data(40)
     widths = 2.0 ** np.arange(-4, 7)
-    bank, _ = build_bank(list(kw.gaussian(widths)), X, normalize=None, storage="family", dtype=np.float32)
+    bank = build_bank(list(kw.gaussian(widths)), X, normalize=None, storage="family", dtype=np.float32)
     assert matrices(bank).store.shape[0] == 1
     assert matrices(bank).store.dtype == np.float32
     distances = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
@@ -360,8 +360,9 @@ def test_sums_by_columns_are_exact_where_coefficients_cancel():
     n = 30
     X = 1000.0 + rng.normal(size=(n, 3))
     kernels = [kw.gaussian(1.0), kw.linear(), kw.linear().on([1]), kw.gaussian(1e20)]
-    bank, normaliser = build_bank(kernels, X)
-    bound = BoundKernels(kernels, X, normaliser)
+    bank = build_bank(kernels, X)
+    bound = bank.source
+    normaliser = bound.normaliser
     exact = bank.by_columns(bound.exact_columns())
     tensor = bank.block(np.arange(n), np.arange(n), np.arange(4))
     check_bank(exact, tensor, 1e-10)
@@ -389,7 +390,7 @@ def test_sums_by_columns_are_exact_where_coefficients_cancel():
     # columns of another kernel than the bank's are not taken, and without any there is nothing to sum
     other = bank.rescaled(np.full(4, 2.0)).by_columns(bound.exact_columns())
     assert set(other.columns) == {3}
-    assert build_bank([kw.gaussian(1.0)], X)[0].by_columns({}) is None
+    assert build_bank([kw.gaussian(1.0)], X).by_columns({}) is None
 
 
 @pytest.mark.parametrize("storage", ["auto", "family", "lazy"])
@@ -441,7 +442,7 @@ def test_sparse_samples(storage, mode, center):
         tensor.append(K)
     X = sp.csr_matrix(dense)
     kernels = kw.resolve_kernels(kw.expand_kernels([kw.linear(), kw.linear().on([0, 2])], kw.Schema.of(X)), X)
-    bank, _ = build_bank(kernels, X, storage=storage, normalize=mode, center=center)
+    bank = build_bank(kernels, X, storage=storage, normalize=mode, center=center)
     check_bank(bank, np.array(tensor))
     if storage == "lowrank" and not center:
         assert sp.issparse(bank.features)  # centring fills the zeros, nothing else does
@@ -472,9 +473,8 @@ def test_sparse_and_dense_features_are_one_bank():
 def test_new_rows(family, mode, center):
     X, new = data()
     kernels = library_kernels(family, X)
-    _, normaliser = build_bank(kernels, X, normalize=mode, center=center)
+    bound = build_bank(kernels, X, normalize=mode, center=center).source
     tensor, cross = tensors(family, X, new, mode, center)
-    bound = BoundKernels(kernels, X, normaliser)
     np.testing.assert_allclose(bound.cross(new), cross, atol=1e-10 * np.abs(cross).max())
     np.testing.assert_allclose(bound.cross(X), tensor, atol=1e-10 * np.abs(tensor).max())
     rng = np.random.default_rng(5)
@@ -491,31 +491,32 @@ def test_new_rows(family, mode, center):
     np.testing.assert_allclose(bound.decision(new, own, columns), each, atol=scale)
     # after cutting down to what is used the answers are the same
     active = np.flatnonzero(shared)
-    small, kept = bound.restrict(active, coef)
-    np.testing.assert_allclose(small.decision(new, shared[active], kept), single, atol=scale)
-    assert len(small.kernels) == m - 1
+    (small,) = bound.restrict(active, shared, coef)
+    np.testing.assert_allclose(small.kernels.decision(new, small.weights, small.coef), single, atol=scale)
+    assert len(small.kernels.kernels) == m - 1
     if not center:
-        assert len(small.samples) == np.count_nonzero(coef)
+        assert len(small.kernels.samples) == np.count_nonzero(coef)
 
 
 def test_new_rows_in_blocks(monkeypatch):
     monkeypatch.setattr("kernelweave.banks.bound.BLOCK_ENTRIES", 50)
     X, new = data()
     kernels = library_kernels("mixed", X)
-    _, normaliser = build_bank(kernels, X, center=True)
+    bound = build_bank(kernels, X, center=True).source
     cross = tensors("mixed", X, new, "trace", True)[1]
     coef, weights = np.linspace(-1, 1, 21), np.linspace(0, 1, 8)
-    got = BoundKernels(kernels, X, normaliser).decision(new, weights, coef)
+    got = bound.decision(new, weights, coef)
     np.testing.assert_allclose(got, np.einsum("j,jai,i->a", weights, cross, coef), atol=1e-9)
 
 
 def test_the_normaliser_of_training_is_not_changed_by_prediction():
     X, new = data()
     kernels = library_kernels("mixed", X)
-    _, normaliser = build_bank(kernels, X, normalize="cosine", center=True)
+    bound = build_bank(kernels, X, normalize="cosine", center=True).source
+    normaliser = bound.normaliser
     kept = [np.array(part) for part in (normaliser.scale, normaliser.row_means, normaliser.diagonal)]
-    bound = BoundKernels(kernels, X, normaliser)
-    bound.restrict(np.array([0, 2]), np.eye(21)[3])[0].decision(new, np.ones(2), np.eye(21)[3])
+    (term,) = bound.restrict(np.array([0, 2]), np.ones(8), np.eye(21)[3])
+    term.kernels.decision(new, term.weights, term.coef)
     for before, after in zip(
         kept, (normaliser.scale, normaliser.row_means, normaliser.diagonal), strict=True
     ):
@@ -560,7 +561,8 @@ def test_a_kernel_whose_sums_would_overflow_is_refused_by_name(storage, mode, ce
 
 def _build(specs, X, **options):
     kernels = kw.resolve_kernels(kw.expand_kernels(specs, kw.Schema.of(X)), X)
-    return build_bank(kernels, X, **options)
+    bank = build_bank(kernels, X, **options)
+    return bank, bank.source.normaliser
 
 
 def test_one_sample_and_one_kernel():

@@ -5,7 +5,7 @@ import pytest
 
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.banks import completed_bank
+from kernelweave.banks import KernelFunction, MatrixRows, completed_bank
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import Views
 
@@ -32,6 +32,15 @@ def some_views(n, seed=0, lost=0.4, poison=np.nan):
 def bank_of(views, how="predict", spec=None, **options):
     spec = kw.linear() if spec is None else spec
     return completed_bank(expand_kernels(spec, Schema.of(views)), views, how, **options)
+
+
+def values_of(bank, weights, coef, new):
+    return KernelFunction.mixture(bank, np.asarray(weights), coef, 0.0)(new)
+
+
+def cross_of(bank, new):
+    """Kernels between new samples and all training samples, ``(m, n_new, n)``."""
+    return np.stack([values_of(bank, weights, np.eye(bank.n), new) for weights in np.eye(bank.m)])
 
 
 def matrices_of(bank):
@@ -85,7 +94,7 @@ def best_penalty(predictors, features):
 @pytest.mark.parametrize("how", ["mean", "predict"])
 def test_completed_kernels_are_those_of_completed_features(how):
     views = some_views(26)
-    bank, _ = bank_of(views, how, center=True)
+    bank = bank_of(views, how, center=True)
     for matrix, z in zip(matrices_of(bank), explicit_completion(views, how), strict=True):
         np.testing.assert_allclose(matrix, z @ z.T, atol=1e-10)
 
@@ -97,9 +106,9 @@ def test_completed_kernels_are_those_of_completed_features(how):
 def test_training_rows_as_new_rows_agree(how, options):
     views = some_views(40, seed=1)
     spec = kw.linear() + kw.gaussian([1.0, 2.0], relative=True)
-    bank, bound = bank_of(views, how, spec, **options)
-    bound.means = None  # as in a model that was saved
-    np.testing.assert_allclose(bound.cross(views), matrices_of(bank), atol=1e-12)
+    bank = bank_of(views, how, spec, **options)
+    bank.source.means = None  # as in a model that was saved
+    np.testing.assert_allclose(cross_of(bank, views), matrices_of(bank), atol=1e-12)
 
 
 def test_missing_rows_are_never_read():
@@ -107,8 +116,8 @@ def test_missing_rows_are_never_read():
     results = []
     for poison in (np.nan, np.inf, 1e300):
         views = some_views(30, seed=2, poison=poison)
-        bank, bound = bank_of(views, "predict", spec)
-        results.append((matrices_of(bank), bound.cross(views)))
+        bank = bank_of(views, "predict", spec)
+        results.append((matrices_of(bank), cross_of(bank, views)))
     for matrices, cross in results[1:]:
         np.testing.assert_array_equal(matrices, results[0][0])
         np.testing.assert_array_equal(cross, results[0][1])
@@ -120,7 +129,7 @@ def test_positive_semidefinite_for_any_mask():
         views = some_views(int(rng.integers(12, 24)), seed, rng.uniform(0.1, 0.6))
         if views.present.sum(axis=0).min() < 2:
             continue
-        bank, _ = bank_of(views, "predict", kw.gaussian(1.0, relative=True), center=bool(seed % 2))
+        bank = bank_of(views, "predict", kw.gaussian(1.0, relative=True), center=bool(seed % 2))
         for matrix in matrices_of(bank):
             lowest = np.linalg.eigvalsh(matrix)[0]
             assert lowest > -1e-12 * np.trace(matrix)
@@ -131,18 +140,20 @@ def test_patterns_never_seen_in_training():
     block = views.blocks[1]
     block[:8] = np.nan
     views = Views(dict(views.items()))  # only b is ever missing
-    _, bound = bank_of(views)
-    assert bound.completion.patterns.tolist() == [[True, False, True]]
+    bank = bank_of(views)
+    assert bank.source.patterns.tolist() == [[True, False, True]]
     new = Views({name: block[10:20].copy() for name, block in views.items()})
     new.present[:5, 0] = False
     new.present[5:, [0, 2]] = False
     coef = np.random.default_rng(0).normal(size=40)
-    values = bound.decision(new, np.ones(3), coef)
-    again = bound.decision(new[[7, 2]], np.ones(3), coef)  # nothing depends on who else is asked about
+    values = values_of(bank, np.ones(3), coef, new)
+    again = values_of(bank, np.ones(3), coef, new[[7, 2]])  # nothing depends on who else is asked about
     np.testing.assert_allclose(again, values[[7, 2]], rtol=1e-10)
-    kept, spread = bound.restrict(np.array([2, 0]), coef)
+    each = [values_of(bank, weights, coef, new) for weights in np.eye(3)]
+    np.testing.assert_allclose(values_of(bank, [2.0, 0.0, 1.0], coef, new), 2.0 * each[0] + each[2])
+    function = KernelFunction.mixture(bank, np.array([2.0, 0.0, 1.0]), coef, 0.0)
     np.testing.assert_allclose(
-        kept.decision(new, np.array([1.0, 2.0]), spread), bound.decision(new, np.array([2.0, 0.0, 1.0]), coef)
+        function.by_kernel(new), np.stack([2.0 * each[0], 0.0 * each[1], each[2]], axis=1)
     )
 
 
@@ -152,14 +163,14 @@ def test_held_out_samples_are_completed_as_new_ones_are():
     test = np.setdiff1d(np.arange(40), train)
     for options in ({}, {"center": True}, {"normalize": "cosine", "center": True}):
         spec = kw.gaussian(1.0, relative=True)
-        whole, _ = bank_of(views, "predict", spec, train=train, **options)
-        alone, bound = bank_of(views[np.sort(train)], "predict", spec, **options)
+        whole = bank_of(views, "predict", spec, train=train, **options)
+        alone = bank_of(views[np.sort(train)], "predict", spec, **options)
         everyone, kernels = np.arange(40), np.arange(3)
         np.testing.assert_allclose(
             whole.block(np.sort(train), np.sort(train), kernels), matrices_of(alone), atol=1e-10
         )
         np.testing.assert_allclose(
-            whole.block(test, np.sort(train), kernels), bound.cross(views[test]), atol=1e-10
+            whole.block(test, np.sort(train), kernels), cross_of(alone, views[test]), atol=1e-10
         )
         assert np.linalg.eigvalsh(whole.block(everyone, everyone, kernels)).min() > -1e-10
 
@@ -171,8 +182,8 @@ def test_a_view_of_noise_is_not_predictable_and_one_of_a_common_cause_is():
     noise = rng.permutation(shown)
     lost = rng.random(200) < 0.3
     views = Views({"cause": cause, "shown": np.where(lost[:, None], np.nan, shown), "noise": noise})
-    _, bound = bank_of(views)
-    r2 = dict(zip([part.name for part in bound.parts], bound.completion.predictability, strict=True))
+    bank = bank_of(views)
+    r2 = dict(zip([part.name for part in bank.source.parts], bank.source.predictability, strict=True))
     assert r2["shown"] > 0.8
     assert r2["noise"] < 0.01
 
@@ -180,16 +191,16 @@ def test_a_view_of_noise_is_not_predictable_and_one_of_a_common_cause_is():
 def test_matrices_with_a_mask():
     views = some_views(36, seed=5)
     spec = kw.gaussian(1.0, relative=True)
-    bank, bound = bank_of(views, "predict", spec)
+    bank = bank_of(views, "predict", spec)
     raw = []
-    for k, part in enumerate(bound.parts):
+    for k, part in enumerate(bank.source.parts):
         rows = np.flatnonzero(views.present[:, k])
         matrix = np.full((36, 36), np.nan)
         matrix[np.ix_(rows, rows)] = part.bound.kernels[0](views[rows])
         raw.append(matrix)
-    stacked, matrix_bound = completed_bank(None, np.stack(raw), "predict")
+    stacked = completed_bank(None, np.stack(raw), "predict")
     np.testing.assert_allclose(matrices_of(stacked), matrices_of(bank), atol=1e-10)
-    np.testing.assert_allclose(matrix_bound.cross(np.stack(raw)), matrices_of(bank), atol=1e-10)
+    np.testing.assert_allclose(cross_of(stacked, MatrixRows(np.stack(raw))), matrices_of(bank), atol=1e-10)
 
 
 def test_too_few_samples_are_refused():

@@ -578,7 +578,7 @@ def test_the_solver_that_was_decided_is_that_of_the_bank(storage, loss):
         if storage in ("lowrank", "stream") and facts.unranked:
             continue
         expected = decide(facts, Asked(storage=storage))
-        bank, _ = build_bank(kernels, X, decision=keep(facts, Asked(storage=storage)))
+        bank = build_bank(kernels, X, decision=keep(facts, Asked(storage=storage)))
         assert choose_solver(make_loss(loss), make_norm("l1"), bank).registered_as == expected.solver
         assert decide(facts_of_bank(bank, can), Asked(storage=storage, kept=bank.decision)) == expected
 
@@ -593,7 +593,7 @@ def test_the_bank_is_what_was_decided(n, mixing, storage):
     kernels = kw.resolve_kernels(kw.expand_kernels(spec, kw.Schema.of(X)), X)
     facts = facts_of_kernels(kernels, X, "trace", False)
     decision = keep(facts, Asked(mixes=mixing, storage=storage))
-    bank, _ = build_bank(kernels, X, decision=decision)
+    bank = build_bank(kernels, X, decision=decision)
     assert bank.decision is decision
     assert bank.nbytes == decision.bytes - (16 * n**2 if mixing else 0)
     explicit = [j for j, rank in enumerate((3, 20, 80)) if rank <= (n / 4 if mixing else n)]

@@ -27,8 +27,8 @@ def both(name, n, dtype, threads=1):
     X = rng.normal(size=(n, 6))
     X[1] = X[0]  # a distance of zero off the diagonal
     kernels = resolve_kernels(list(BANKS[name].expand(kw.Schema.of(X))), X)
-    stored, _ = build_bank(kernels, X, storage="dense")
-    computed, _ = build_bank(kernels, X, storage="lazy", dtype=dtype, threads=threads)
+    stored = build_bank(kernels, X, storage="dense")
+    computed = build_bank(kernels, X, storage="lazy", dtype=dtype, threads=threads)
     return stored, computed, rng
 
 

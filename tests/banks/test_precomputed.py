@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kernelweave.banks import (
-    PrecomputedKernels,
+    KernelFunction,
+    MatrixRows,
     as_stack,
     build_bank,
     check_training_stack,
@@ -45,7 +46,7 @@ def test_every_form_agrees_with_the_tensor(stack, mode, center, form):
         "float32": stack.astype(np.float32),
         "integers": np.round(10 * stack).astype(int),
     }[form]
-    bank, _ = build_bank(None, as_stack(given), normalize=mode, center=center)
+    bank = build_bank(None, as_stack(given), normalize=mode, center=center)
     tensor = naive(np.asarray(given, dtype=float), mode, center)
     check_bank(bank, tensor, 2e-6 if form == "float32" else 1e-11)
     check_passes(bank)
@@ -55,7 +56,7 @@ def test_every_form_agrees_with_the_tensor(stack, mode, center, form):
 def test_a_contiguous_array_is_used_where_it_lies(stack, dtype):
     given = stack.astype(dtype)
     given.flags.writeable = False
-    bank, _ = build_bank(None, as_stack(given))
+    bank = build_bank(None, as_stack(given))
     assert np.shares_memory(bank.storage.store, given)
     a = np.linspace(-1, 1, 18)
     kept = given.copy()
@@ -66,7 +67,7 @@ def test_a_contiguous_array_is_used_where_it_lies(stack, dtype):
 def test_what_cannot_stay_in_place_is_copied_and_left_alone(stack):
     writable = stack.copy()
     for given, center in ((writable, True), (list(writable), False), (np.asfortranarray(writable), False)):
-        bank, _ = build_bank(None, as_stack(given), center=center)
+        bank = build_bank(None, as_stack(given), center=center)
         assert not np.shares_memory(bank.storage.store, writable)
         np.testing.assert_array_equal(writable, stack)
 
@@ -75,29 +76,27 @@ def test_only_the_lower_triangle_is_read(stack):
     spoiled = stack.copy()
     for K in spoiled:
         K[np.triu_indices(18, 1)] = np.nan
-    bank, _ = build_bank(None, spoiled)
+    bank = build_bank(None, spoiled)
     check_bank(bank, naive(stack, "trace", False))
 
 
 @pytest.mark.parametrize("mode", ["trace", None])
 @pytest.mark.parametrize("center", [False, True])
 def test_new_rows(stack, cross, mode, center):
-    bank, normaliser = build_bank(None, as_stack(stack), normalize=mode, center=center)
+    bank = build_bank(None, as_stack(stack), normalize=mode, center=center)
     want = np.array(
         [normalised(K, new, np.ones(6), mode, center)[1] for K, new in zip(stack, cross, strict=True)]
     )
-    bound = PrecomputedKernels(bank.n, bank.m, normaliser)
     rng = np.random.default_rng(0)
     coef = np.where(rng.uniform(size=18) < 0.5, rng.normal(size=18), 0.0)
     columns = np.stack([coef, rng.normal(size=18)], axis=1)
     shared, own = np.array([0.3, 0.0, 1.0, 0.2]), rng.uniform(size=(2, 4))
-    for new in (cross, list(cross)):
-        np.testing.assert_allclose(
-            bound.decision(new, shared, coef), np.einsum("j,jai,i->a", shared, want, coef), atol=1e-9
-        )
-        np.testing.assert_allclose(
-            bound.decision(new, own, columns), np.einsum("kj,jai,ik->ak", own, want, columns), atol=1e-9
-        )
+    one = KernelFunction.mixture(bank, shared, coef, 0.0)
+    two = KernelFunction.mixture(bank, own, columns, 0.0)
+    for new in (MatrixRows(cross), MatrixRows(list(cross))):
+        np.testing.assert_allclose(one(new), np.einsum("j,jai,i->a", shared, want, coef), atol=1e-9)
+        np.testing.assert_allclose(two(new), np.einsum("kj,jai,ik->ak", own, want, columns), atol=1e-9)
+        np.testing.assert_allclose(two(new[np.array([3, 1])]), two(new)[[3, 1]], atol=1e-12)
 
 
 # ---- refusals ------------------------------------------------------------------------------------------------------

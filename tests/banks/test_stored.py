@@ -25,7 +25,7 @@ def samples() -> np.ndarray:
 
 
 def test_entries_are_those_of_the_kernels(samples):
-    bank, _ = build_bank(KERNELS, samples, normalize=None, storage="family")
+    bank = build_bank(KERNELS, samples, normalize=None, storage="family")
     rows = np.array([0, 4, 5, 7, 600, 1099])
     with np.errstate(over="ignore"):
         expected = np.array([kernel(samples[rows], samples) for kernel in KERNELS])
@@ -37,5 +37,5 @@ def test_entries_are_those_of_the_kernels(samples):
 
 
 def test_the_number_of_threads_does_not_show(samples):
-    banks = [build_bank(KERNELS, samples, storage="family", threads=threads)[0] for threads in (1, 3)]
+    banks = [build_bank(KERNELS, samples, storage="family", threads=threads) for threads in (1, 3)]
     np.testing.assert_array_equal(banks[0].storage.store, banks[1].storage.store)

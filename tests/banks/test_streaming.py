@@ -190,9 +190,9 @@ def test_storage_stream_and_single_precision():
 
 
 def test_features_that_do_not_fit_are_streamed():
-    bank, _ = build_bank(kernels(), X, mixing=False, memory_budget=10_000)
+    bank = build_bank(kernels(), X, mixing=False, memory_budget=10_000)
     assert isinstance(bank.storage, FeatureStream)
-    held, _ = build_bank(kernels(), X, mixing=False, memory_budget="1GB")
+    held = build_bank(kernels(), X, mixing=False, memory_budget="1GB")
     assert isinstance(held.storage, FeatureMatrix)
     np.testing.assert_allclose(bank.scale, held.scale, rtol=1e-12)
     problem = MKLProblem(bank, make_loss("logistic"), Lp(2.0), y)

@@ -301,7 +301,7 @@ def test_every_solver_on_a_small_problem(counted_steps, loss, norm, solver, C, i
         y = np.where(np.arange(3) == own[:, None], 1.0, -1.0)
     else:
         y = ref.targets(n, "regression" in made.tasks, 0)
-    bank, _ = build_bank(None, ref.kernel_stack(n, 6, 0)[:m], normalize=None)
+    bank = build_bank(None, ref.kernel_stack(n, 6, 0)[:m], normalize=None)
     problem = MKLProblem(
         bank, made, (NORMS | STRUCTURED)[norm]().make(), y, C, None, registry[solver].intercepts
     )
@@ -315,7 +315,7 @@ def test_every_solver_on_a_small_problem(counted_steps, loss, norm, solver, C, i
 @pytest.mark.parametrize("seed", [0, 15, 17, 25])
 def test_inner_solves_are_tightened_where_the_gap_does_not_fall(seed):
     """Weights of kernels with next to no part follow the rounding of their forms, and the gap stays open."""
-    bank, _ = build_bank(None, ref.kernel_stack(30, 12, seed), normalize=None)
+    bank = build_bank(None, ref.kernel_stack(30, 12, seed), normalize=None)
     y = ref.targets(30, False, seed)
     problem = MKLProblem(bank, losses.Logistic(), NORMS["max"]().make(), y, 0.1)
     found = solve(problem, make_solver("lp_analytic", problem.loss, problem.norm), Stop(tol=1e-7))

@@ -36,7 +36,8 @@ def _kernels(X):
 def _pair(precision="float64", **options):
     X = np.random.default_rng(0).standard_normal((N, 8))
     kernels = _kernels(X)
-    reference, normaliser = build_bank(kernels, X, storage="dense", **options)
+    reference = build_bank(kernels, X, storage="dense", **options)
+    normaliser = reference.source.normaliser
     source = DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64)
     storage = None if precision == "computed" else getattr(torch, precision)
     return reference, Gram(DeviceMatrices(source, storage))
@@ -83,7 +84,8 @@ def test_polynomials_keep_their_slope_and_constant():
     kernels = kw.resolve_kernels(
         list(kw.polynomial([1, 3], gamma=0.25, coef0=2.0).expand(kw.Schema.of(X))), X
     )
-    reference, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
+    reference = build_bank(kernels, X, storage="dense", normalize=None)
+    normaliser = reference.source.normaliser
     bank = Gram(DeviceMatrices(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64))
     np.testing.assert_allclose(bank.combine(np.ones(2)), reference.combine(np.ones(2)), rtol=1e-11)
 
@@ -93,7 +95,7 @@ def test_a_kernel_that_is_zero_stays_zero():
     X[:, 2] = 0.0
     kernels = [kw.linear().on([0]), kw.linear().on([2])]
     kernels = kw.resolve_kernels(kw.expand_kernels(kw.as_spec(kernels), kw.Schema.of(X)), X)
-    _, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
+    normaliser = build_bank(kernels, X, storage="dense", normalize=None).source.normaliser
     bank = Gram(DeviceMatrices(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64))
     a = np.linspace(-1.0, 2.0, N)
     np.testing.assert_array_equal(bank.apply(a)[1], np.zeros(N))
@@ -148,7 +150,7 @@ def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
     def made(memory, **asked):
         there = device_facts(N, CPU, asked.get("storage", "auto"), asked.get("dtype", "float64"), memory)
         facts = facts_of_kernels(kernels, X, "trace", False, **there)
-        return build_bank(kernels, X, decision=keep(facts, Asked(**asked)), device=CPU)[0].storage
+        return build_bank(kernels, X, decision=keep(facts, Asked(**asked)), device=CPU).storage
 
     assert made(working + 4 * need, mixes=False).precision == "float32"
     assert made(working + 2 * need + 4 * N * N).precision == "float16"
@@ -163,7 +165,7 @@ def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
 def test_a_sample_is_at_no_distance_of_itself_however_far_it_is_from_the_origin(storage):
     X = 1e7 + np.random.default_rng(0).standard_normal((N, 3))
     kernels = kw.resolve_kernels(kw.expand_kernels(kw.as_spec(kw.gaussian(0.5)), kw.Schema.of(X)), X)
-    _, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
+    normaliser = build_bank(kernels, X, storage="dense", normalize=None).source.normaliser
     bank = Gram(DeviceMatrices(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), storage))
     everyone, some = np.arange(N), np.array([7, 3, 50])
     np.testing.assert_array_equal(np.diagonal(bank.mix_block(np.ones(1), everyone, everyone)), 1.0)

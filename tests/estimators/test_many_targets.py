@@ -93,7 +93,7 @@ def test_hessian_of_many_columns_is_the_sum_of_the_columns() -> None:
     from kernelweave.norms import L1
 
     X, Y = problem_data(20, 5)
-    bank, _ = build_bank(list(KERNELS), X)
+    bank = build_bank(list(KERNELS), X)
     d = np.full(4, 0.25)
 
     def hessian(y: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ import pytest
 import forked
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.banks import Term
 from kernelweave.exceptions import KernelWeaveConvergenceWarning, MemoryBudgetError
 
 from . import by_hand
@@ -400,7 +399,7 @@ def test_single_precision(binary, dtype, spec):
     from kernelweave.norms import Lp
     from kernelweave.problems import MKLProblem, Point
 
-    exact, _ = build_bank(None, np.stack([kernel(X) for kernel in double.kernels_]), normalize="trace")
+    exact = build_bank(None, np.stack([kernel(X) for kernel in double.kernels_]), normalize="trace")
     problem = MKLProblem(exact, Hinge(), Lp(1.5), y)
     assert single.certificate_.primal == pytest.approx(
         problem.primal(Point(single.dual_coef_, single.weights_))[0], rel=1e-11
@@ -556,7 +555,5 @@ def test_without_support_the_function_is_its_intercept():
     clf = MKLClassifier(kw.gaussian([1.0, 2.0]), C=1e-3).fit(X, y, sample_weight=weight)
     clf.dual_coef_[:] = 0.0
     (term,) = clf._function.terms
-    clf._function.terms[:] = [
-        Term.of(term.kernels, np.arange(term.index.size), term.weights, 0.0 * term.coef)
-    ]
+    clf._function.terms[:] = term.kernels.restrict(np.arange(term.index.size), term.weights, 0.0 * term.coef)
     np.testing.assert_array_equal(clf.decision_function(X), np.full(12, clf.intercept_))

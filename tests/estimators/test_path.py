@@ -199,7 +199,7 @@ def test_nothing_is_spent_where_the_old_solution_is_the_new_one():
         assert path.certificates[k].primal == pytest.approx(cold.certificate_.primal, rel=2e-3)
         assert path.certificates[k].relative_gap <= 1e-3
     # what the margins miss of 1 is charged at C: the old solution must be finer than what is asked of the new one
-    bank, _ = build_bank(list(kernels), X)
+    bank = build_bank(list(kernels), X)
     loss, norm = Hinge(), L1()
     stops = iter([Stop(1e-9), Stop(1e-9), Stop(1e-3), Stop(1e-3)])
     fits = follow_path(

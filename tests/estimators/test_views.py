@@ -164,7 +164,7 @@ def test_a_missing_view_is_refused_by_default_at_fit_and_at_predict():
 def test_training_rows_as_new_rows_and_the_certificate_on_completed_kernels(how):
     X, y = arrays()
     model = MKLClassifier(KERNELS, norm=2, missing=how).fit(X, y)
-    bank, _ = completed_bank(expand_kernels(KERNELS, Schema.of(X)), X, how)
+    bank = completed_bank(expand_kernels(KERNELS, Schema.of(X)), X, how)
     values = bank.mix_product(model.weights_, model.dual_coef_) + model.intercept_
     np.testing.assert_allclose(model.decision_function(X), values, atol=1e-10)
     signs = np.where(y == 1, 1.0, -1.0)
@@ -193,9 +193,9 @@ def test_one_table_with_gaps_is_cut_by_the_kernels():
 
 def test_matrices_with_a_mask():
     X, y = arrays()
-    _, bound = completed_bank(expand_kernels(kw.gaussian(1.0, relative=True), Schema.of(X)), X, "predict")
+    bank = completed_bank(expand_kernels(kw.gaussian(1.0, relative=True), Schema.of(X)), X, "predict")
     raw = np.full((3, N, N), np.nan)
-    for k, part in enumerate(bound.parts):
+    for k, part in enumerate(bank.source.parts):
         rows = np.flatnonzero(X.present[:, k])
         raw[k][np.ix_(rows, rows)] = part.bound.kernels[0](X[rows])
     model = MKLClassifier("precomputed", norm=2, missing="predict").fit(raw, y)

@@ -214,7 +214,7 @@ def first(accept):
 
 
 def _move_penalty(estimator):
-    completion = estimator._function.terms[0].kernels.completion
+    completion = estimator._function.completion
     completion.penalties *= 10.0
 
 

@@ -244,8 +244,7 @@ def matrices_of(case: Case, estimator: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def completion_of(case: Case, estimator: Any) -> Completion:
     """How the library completed what samples lack."""
-    terms = getattr(estimator, "_functions", [estimator._function])[0].terms
-    return Completion(case, terms[0].kernels.completion)
+    return Completion(case, getattr(estimator, "_functions", [estimator._function])[0].completion)
 
 
 #: norms that ``MKLRegressorCV`` chooses among by default, by their labels

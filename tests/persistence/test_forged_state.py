@@ -38,8 +38,12 @@ def kernels(model):
     return model._function.terms[0].kernels
 
 
+def completion(model):
+    return model._function.completion
+
+
 def part(model):
-    return kernels(model).parts[0]
+    return completion(model).parts[0]
 
 
 #: kind of model, the object that is forged, its attribute, the value, and what has to be said
@@ -80,12 +84,23 @@ FORGED = [
     ("kernels", lambda m: m, "_stream", "s", "state of partial_fit is none"),
     ("matrices", lambda m: m, "dual_coef_", np.ones(3), r"dual_coef_ is float64 of shape \(3,\)"),
     ("matrices", lambda m: m, "weights_", np.ones(3), r"weights_ is float64 of shape \(3,\)"),
-    ("matrices", kernels, "n", -3, "a model on 2 matrices of -3 samples"),
-    ("matrices", kernels, "index", np.array([0]), "normalisation is not that of the matrices"),
-    ("completed", kernels, "parts", [1, 2], "have no parts"),
-    ("completed", kernels, "completion", None, "does not know how kernels were completed"),
-    ("completed", lambda m: kernels(m).completion, "patterns", np.ones((1, 9)), "patterns of the model is"),
-    ("completed", lambda m: kernels(m).completion, "rows", [], "patterns of the model are not those"),
+    ("matrices", lambda m: kernels(m).given, "n", -3, "a model on 2 matrices of -3 samples"),
+    ("matrices", lambda m: kernels(m).given, "index", np.array([0]), "normalisation is not that of the"),
+    ("matrices", lambda m: kernels(m).given, "index", np.array([0, 5]), "matrices of the model are no pos"),
+    (
+        "matrices",
+        lambda m: kernels(m).given,
+        "columns",
+        np.array([99]),
+        "columns of the matrices of the model",
+    ),
+    ("matrices", kernels, "given", "all", "does not know its matrices"),
+    ("completed", completion, "parts", [1, 2], "have no parts"),
+    ("completed", completion, "n", "many", "does not know how kernels were completed"),
+    ("completed", lambda m: m._function, "completion", 3, "invalid function"),
+    ("completed", lambda m: m._function.terms[0], "part", 7, "of no part of the kernels"),
+    ("completed", completion, "patterns", np.ones((1, 9)), "patterns of the model is"),
+    ("completed", completion, "rows", [], "patterns of the model are not those"),
     ("completed", part, "members", [55], "kernels of a part are not those of the model"),
     ("completed", part, "scale", None, "a part of the model was not normalised"),
     (
@@ -97,7 +112,7 @@ FORGED = [
     ),
     (
         "completed",
-        lambda m: part(m).normaliser,
+        lambda m: part(m).bound.normaliser,
         "scale",
         np.ones(9),
         "normalisation is not that of the kernels",

@@ -93,7 +93,7 @@ def make_case(
     y = ref.targets(n, loss.regression, seed, columns)
     weight = np.ones(y.shape) if sample_weight is None else sample_weight
     c = C * (weight if weight.ndim == y.ndim else np.repeat(weight[:, None], y.shape[1], axis=1))
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     reference = (NORMS | STRUCTURED)[norm]()
     made = reference.make()
     if "fixed" in norm:

@@ -30,7 +30,7 @@ def noisy_labels(n: int = N) -> np.ndarray:
 
 
 def mkl(loss, lam: float, fit_intercept: bool, weight=None, n: int = N) -> MKLProblem:
-    bank, _ = build_bank(None, stack(n), normalize=None)
+    bank = build_bank(None, stack(n), normalize=None)
     return MKLProblem(bank, loss, L1(), noisy_labels(n), 1.0 / (lam * n), weight, fit_intercept)
 
 

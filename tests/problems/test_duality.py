@@ -74,7 +74,7 @@ def test_bounds_hold_in_spite_of_rounding(norm):
     """Coefficients that cancel in kernels with a large constant part: forms and values lose most of their digits."""
     case = make_case(ref.HINGE, norm, False, n=12, m=3)
     Ks = case.Ks + 1e10
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     problem = MKLProblem(bank, case.problem.loss, case.problem.norm, case.y, 3.0, None, False)
     rng = np.random.default_rng(0)
     for _ in range(5):

@@ -71,7 +71,7 @@ def make_case(
     rng = np.random.default_rng(2)
     own = rng.permutation(np.arange(N) % classes)
     y = np.where(np.arange(classes) == own[:, None], 1.0, -1.0)
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     problem = MKLProblem(bank, MulticlassHinge(), Block(r), y, C, weight, fit_intercept)
     c = C * (np.ones(N) if weight is None else weight)
     return Case(problem, Ks, own, c, r, fit_intercept)
@@ -195,7 +195,7 @@ def test_two_classes_are_the_binary_svm_with_twice_the_C(fit_intercept):
     if fit_intercept:
         svc = SVC(C=4.0, kernel="precomputed", tol=1e-9).fit(K, sign)
         np.testing.assert_allclose(f[:, 1] - f[:, 0], svc.decision_function(K), atol=1e-4)
-    bank, _ = build_bank(None, case.Ks, normalize=None)
+    bank = build_bank(None, case.Ks, normalize=None)
     binary = MKLProblem(bank, Hinge(), Block(2.0), sign, 4.0, None, fit_intercept)
     value = solve(binary, choose_solver(binary.loss, binary.norm, bank), Stop(tol=1e-9)).certificate.primal
     assert found.certificate.primal == pytest.approx(0.5 * value, rel=1e-8)
@@ -204,7 +204,7 @@ def test_two_classes_are_the_binary_svm_with_twice_the_C(fit_intercept):
 @pytest.mark.parametrize("r", [1.0, 1.25])
 def test_two_classes_at_any_norm(r):
     case = make_case(r, True, classes=2)
-    bank, _ = build_bank(None, case.Ks, normalize=None)
+    bank = build_bank(None, case.Ks, normalize=None)
     binary = MKLProblem(bank, Hinge(), Block(r), np.where(case.own == 1, 1.0, -1.0), 4.0, None, True)
     value = solve(binary, choose_solver(binary.loss, binary.norm, bank), Stop(tol=1e-8)).certificate.primal
     assert solved(case, 1e-8).certificate.primal == pytest.approx(0.5 * value, rel=1e-7)
@@ -375,7 +375,7 @@ def test_curvature_by_steps_is_that_of_a_factorisation(monkeypatch):
     own = rng.integers(0, 4, n)
     X = rng.normal(size=(m, n, 4))
     Ks = np.stack([np.exp(-0.5 * np.sum((x[:, None] - x[None]) ** 2, axis=2)) for x in X])
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     y = np.where(np.arange(4) == own[:, None], 1.0, -1.0)
     for fit_intercept in (True, False):
         problem = MKLProblem(bank, MulticlassHinge(), Block(1.0), y, 1.0, None, fit_intercept)
@@ -392,7 +392,7 @@ def test_curvature_by_steps_is_that_of_a_factorisation(monkeypatch):
 
 def test_a_kernel_of_zeros_is_no_obstacle():
     Ks = np.concatenate([ref.kernel_stack(N, 2, seed=1), np.zeros((1, N, N))])
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     y = np.where(np.arange(3) == (np.arange(N) % 3)[:, None], 1.0, -1.0)
     problem = MKLProblem(bank, MulticlassHinge(), Block(1.25), y, 1.0)
     found = solve(problem, choose_solver(problem.loss, problem.norm, bank), Stop(tol=1e-6))

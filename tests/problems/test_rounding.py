@@ -19,7 +19,7 @@ def test_a_cut_of_huge_coefficients_does_not_lower_the_bound_that_others_prove()
     rng = np.random.default_rng(0)
     Ks = np.array([Z @ Z.T for Z in rng.normal(size=(3, n, 4))])
     y = rng.normal(size=n)
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     problem = MKLProblem(bank, Squared(), AtMost(1), y, C, fit_intercept=False)
     # the ridge regressions on every kernel, and their optimal values y'beta/2
     betas = [np.linalg.solve(K + np.eye(n) / (2 * C), y) for K in Ks]
@@ -43,7 +43,7 @@ def test_bounds_that_cross_by_no_more_than_rounding_are_taken_apart():
     n = 10
     y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
     for size, allowed in ((1e12, True), (1.0, False)):
-        bank, _ = build_bank(None, np.full((1, n, n), size) + np.eye(n), normalize=None)
+        bank = build_bank(None, np.full((1, n, n), size) + np.eye(n), normalize=None)
         problem = MKLProblem(bank, Hinge(), L1(), y, 1.0)
         point = Point(np.zeros(n), np.ones(1))
         fair = problem.certificate(point)
@@ -57,7 +57,7 @@ def test_bounds_that_cross_by_no_more_than_rounding_are_taken_apart():
 
 def test_what_is_unsure_of_cuts_lowers_their_bound():
     rng = np.random.default_rng(1)
-    bank, _ = build_bank(None, np.array([Z @ Z.T for Z in rng.normal(size=(3, 12, 4))]), normalize=None)
+    bank = build_bank(None, np.array([Z @ Z.T for Z in rng.normal(size=(3, 12, 4))]), normalize=None)
     problem = MKLProblem(bank, Squared(), AtMost(1), rng.normal(size=12), 1.0, fit_intercept=False)
     betas = 0.1 * rng.normal(size=(2, 12))
     known = problem.bound_of_cuts(betas)

@@ -87,7 +87,7 @@ def test_a_kernel_of_zeros_leaves_the_intercepts():
 def problem_of(norm, fit_intercept=True, C=2.0):
     rng = np.random.default_rng(5)
     own = rng.integers(0, 3, 18)
-    bank, _ = build_bank(None, ref.kernel_stack(18, 4, seed=2), normalize=None)
+    bank = build_bank(None, ref.kernel_stack(18, 4, seed=2), normalize=None)
     weight = np.ones(18)
     weight[3] = 0.0
     return MKLProblem(bank, Multinomial(), make_norm(norm), table(own, 3), C, weight, fit_intercept)

@@ -36,7 +36,7 @@ def test_the_update_of_pronto_leaves_our_optimum_where_it_is():
     """``1 / (sqrt(mu) / lambda_j + 1 - mu)`` with ``lambda = t / (sqrt(mu) sum(t))``, as its elastic-net MKL has it."""
     mu = 0.4
     stack = ref.kernel_stack(20, 5, 0)
-    bank, _ = build_bank(None, stack, normalize=None)
+    bank = build_bank(None, stack, normalize=None)
     problem = MKLProblem(bank, ref.HINGE.make(), ElasticBlocks(mu), ref.targets(20, False, 0), 3.0)
     point = solve(problem, registry["newton"](), Stop(tol=1e-9)).point
     t = point.weights * np.sqrt(ref.quadratic_forms(stack, point.beta))

@@ -188,7 +188,7 @@ def test_omega_is_mkl_with_the_maximum_norm():
     problem = problem_of("emkl", S, y)
     kernels = problem.project(S)
     value = solve_omega(problem, kernels, np.full(3, 3.0), 1e-6, rounds=300)[2]
-    bank = build_bank(None, [*kernels], normalize=None)[0]
+    bank = build_bank(None, [*kernels], normalize=None)
     mkl = MKLProblem(bank, Hinge(), Maximum(), y, float(problem.c[0]))
     other = solve(mkl, make_solver("lp_analytic", mkl.loss, mkl.norm), Stop(tol=1e-5)).certificate
     charge = problem.rho * problem.losses(kernels).sum()

@@ -331,7 +331,7 @@ def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     solver = choose_solver(make_loss(loss), make_norm("l1"), bank)
     assert (solver.registered_as == "block_descent") is chosen
     mixed = kw.per_view(sets, kw.linear()) + kw.gaussian(1.0)
-    made, _ = build_bank([k.resolve(X) for k in mixed.expand(kw.Schema(6))], X[:20])
+    made = build_bank([k.resolve(X) for k in mixed.expand(kw.Schema(6))], X[:20])
     assert made.decision.rank is None
 
 

@@ -193,10 +193,10 @@ def test_a_file_of_another_problem_is_refused(tmp_path):
     base = make_case(ref.HINGE, "l1", True, n=20, m=4)
     bank = base.problem.bank
     loss, norm = base.problem.loss, base.problem.norm
-    scaled, _ = build_bank(
+    scaled = build_bank(
         None, np.ascontiguousarray(base.Ks * np.array([1, 1, 1.01, 1])[:, None, None]), normalize=None
     )
-    fewer, _ = build_bank(None, np.ascontiguousarray(base.Ks[:3]), normalize=None)
+    fewer = build_bank(None, np.ascontiguousarray(base.Ks[:3]), normalize=None)
     others = {
         "C": MKLProblem(bank, loss, norm, base.y, 3.5),
         "targets": MKLProblem(bank, loss, norm, -base.y, 3.0),
@@ -218,7 +218,7 @@ def test_kernels_that_differ_by_rounding_are_the_same_problem(tmp_path):
     with pytest.raises(Killed):
         run(fresh(), checkpoint=path, callback=kill_at(4))
     case = make_case(ref.HINGE, "l1", True, n=20, m=4)
-    bank, _ = build_bank(None, np.ascontiguousarray(case.Ks * (1 + 1e-14)), normalize=None)
+    bank = build_bank(None, np.ascontiguousarray(case.Ks * (1 + 1e-14)), normalize=None)
     problem = MKLProblem(bank, case.problem.loss, case.problem.norm, case.y, 3.0)
     assert run(problem, checkpoint=path).converged
 
@@ -226,7 +226,7 @@ def test_kernels_that_differ_by_rounding_are_the_same_problem(tmp_path):
 def test_fingerprints_see_every_entry_of_a_long_parameter():
     case = make_case(ref.HINGE, "l1", True, n=6, m=2)
     stack = np.repeat(case.Ks[:1], 1500, axis=0)
-    bank, _ = build_bank(None, stack, normalize=None)
+    bank = build_bank(None, stack, normalize=None)
     weights = np.full(1500, 0.1)
     other = weights.copy()
     other[700] = 0.2

@@ -25,7 +25,7 @@ def small_problem(norm, fit_intercept=False, C=1.0, n=24, m=5, seed=0):
         X = rng.normal(size=(n, 3))
         stack.append(np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / rng.uniform(0.5, 8.0)))
     y = np.where(rng.normal(size=n) > 0, 1.0, -1.0)
-    bank, _ = build_bank(None, np.array(stack), normalize=None)
+    bank = build_bank(None, np.array(stack), normalize=None)
     return MKLProblem(bank, Hinge(), norm, y, C, fit_intercept=fit_intercept), np.array(stack)
 
 

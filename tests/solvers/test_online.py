@@ -49,7 +49,7 @@ def problem_of(
     if explicit:
         bank = Features(FeatureMatrix(np.ascontiguousarray(Z), np.arange(m + 1) * rank))
     else:
-        bank, _ = build_bank(None, stack_of(Z, m), normalize=None)
+        bank = build_bank(None, stack_of(Z, m), normalize=None)
     loss = MulticlassHinge() if y.ndim == 2 else Hinge()
     return MKLProblem(bank, loss, norm, y, C, weight, False)
 
@@ -275,7 +275,7 @@ def test_nothing_to_learn_in_several_classes(norm):
     _, _, own = three_classes(30)
     own = np.minimum(own + (np.arange(30) % 2) * (own == 0), 2)
     table = np.where(np.eye(3)[own] > 0, 1.0, -1.0)
-    bank, _ = build_bank(None, np.zeros((2, 30, 30)) + 1e-300 * np.eye(30), normalize=None)
+    bank = build_bank(None, np.zeros((2, 30, 30)) + 1e-300 * np.eye(30), normalize=None)
     problem = MKLProblem(bank, MulticlassHinge(), norm, table, 1.0, None, True)
     solution = solve(problem, make_solver("newton", problem.loss, norm), Stop(1e-6))
     counts = np.bincount(own)
@@ -285,7 +285,7 @@ def test_nothing_to_learn_in_several_classes(norm):
     assert solution.converged
     assert solution.certificate.primal == pytest.approx(lowest, rel=1e-6)
     same = np.where(np.eye(3)[np.zeros(30, dtype=int)] > 0, 1.0, -1.0)
-    bank, _ = build_bank(None, np.stack([np.eye(30), np.ones((30, 30))]), normalize=None)
+    bank = build_bank(None, np.stack([np.eye(30), np.ones((30, 30))]), normalize=None)
     problem = MKLProblem(bank, MulticlassHinge(), norm, same, 1.0, None, True)
     solution = solve(problem, make_solver("newton", problem.loss, norm), Stop(1e-3, max_iter=20))
     assert solution.certificate.primal == pytest.approx(0.0, abs=1e-9)
@@ -469,7 +469,7 @@ def test_partial_fit_is_one_online_visit_of_every_sample():
     clf = MKLClassifier(BANK, normalize=None, **OPTIONS)
     for first in range(0, 178, 50):
         clf.partial_fit(X[first : first + 50], y[first : first + 50], classes=["red", "rose", "white"])
-    bank, _ = build_bank(None, np.stack([k(X) for k in clf.kernels_]), normalize=None)
+    bank = build_bank(None, np.stack([k(X) for k in clf.kernels_]), normalize=None)
     table = np.where(y[:, None] == clf.classes_, 1.0, -1.0)
     run = run_of(MKLProblem(bank, MulticlassHinge(), Block(1.25), table, 1.0, None, False))
     run.epoch(FIXED_STEP, 2.0, 1.0, 0.0, np.arange(178))

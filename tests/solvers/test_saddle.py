@@ -24,7 +24,7 @@ def stack() -> np.ndarray:
 def make(budget=0.4, lam=0.05, fit_intercept=False, weight=None, norm=None) -> MKLProblem:
     y = ref.targets(N, False)
     y[::6] *= -1
-    bank, _ = build_bank(None, stack(), normalize=None)
+    bank = build_bank(None, stack(), normalize=None)
     loss = BudgetedHinge(budget)
     return MKLProblem(bank, loss, norm or L1(), y, 1.0 / (lam * N), weight, fit_intercept)
 
@@ -109,7 +109,7 @@ def test_bound_of_theorem_2_holds_along_the_way(variant, ratio, budget):
 
 def test_steps_adapt_to_the_kernels():
     """Kernels a thousand times larger than the paper's step is made for: it is shortened until the proof holds."""
-    bank, _ = build_bank(None, 1e3 * stack(), normalize=None)
+    bank = build_bank(None, 1e3 * stack(), normalize=None)
     problem = MKLProblem(bank, BudgetedHinge(0.4), L1(), make().y, 1e-3, fit_intercept=False)
     solver = MirrorProx()
     state = solver.init(problem, None, 1e-3)

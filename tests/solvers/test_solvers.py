@@ -210,7 +210,7 @@ def test_planted_optimum_is_found(solver, norm, loss):
     # the plant satisfies every condition, so primal and dual meet
     primal = ref.primal_value(Ks, y, c, beta, d, reference, charge, True)
     assert primal == pytest.approx(ref.dual_value(Ks, y, c, beta, reference, charge), rel=1e-9)
-    bank, _ = build_bank(None, Ks, normalize=None)
+    bank = build_bank(None, Ks, normalize=None)
     problem = MKLProblem(bank, reference.make(), charge.make(), y, C)
     solution = solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(tol=1e-8, max_iter=3000))
     assert solution.certificate.primal == pytest.approx(primal, rel=1e-6)
@@ -338,7 +338,7 @@ def test_the_printed_algorithm_creeps_but_its_bounds_hold():
 def problem_of(Ks, y, loss, norm, C=1.0, **options) -> MKLProblem:
     from kernelweave.banks import build_bank
 
-    bank, _ = build_bank(None, np.ascontiguousarray(Ks), normalize=None)
+    bank = build_bank(None, np.ascontiguousarray(Ks), normalize=None)
     return MKLProblem(
         bank, make_loss(loss), norm if not isinstance(norm, str | float) else make_norm(norm), y, C, **options
     )

@@ -44,7 +44,7 @@ def test_solvers_of_the_simplex_refuse_a_fixed_part():
 
 
 def at_most(k: int, loss: ref.RefLoss, m: int = 7, n: int = 20, given=None) -> MKLProblem:
-    bank, _ = build_bank(None, ref.kernel_stack(n, m, 1), normalize=None)
+    bank = build_bank(None, ref.kernel_stack(n, m, 1), normalize=None)
     norm = AtMost(k) if given is None else FixedParts(AtMost(k), given)
     return MKLProblem(bank, loss.make(), norm, ref.targets(n, loss.regression, 1), 3.0)
 
@@ -98,7 +98,7 @@ def test_many_kernels_on_a_working_set():
     X = rng.normal(size=(40, 90))
     stack = np.array([np.outer(x, x) + 0.1 * np.eye(40) for x in X.T])
     y = np.where(X[:, 0] + X[:, 5] > 0, 1.0, -1.0)
-    bank, _ = build_bank(None, stack, normalize="trace")
+    bank = build_bank(None, stack, normalize="trace")
     problem = MKLProblem(bank, ref.HINGE.make(), Grouped(1, 2, [j // 3 for j in range(90)]), y, 1.0)
     solution = solve(problem, registry["newton"](), Stop(tol=1e-5))
     assert solution.converged

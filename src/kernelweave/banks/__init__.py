@@ -2,7 +2,7 @@
 
 from .._typing import Array, Index
 from ._base import Bank, Storage, support
-from .bound import BoundKernels, KernelFunction, PrecomputedKernels, PredictingKernels, Term
+from .bound import BoundKernels, KernelFunction, MatrixRows, Term
 from .build import (
     as_stack,
     build_bank,
@@ -10,7 +10,7 @@ from .build import (
     check_training_stack,
     learn_blockwise,
 )
-from .completion import CompletedKernels, Completion, check_missing, completed_bank
+from .completion import Completion, check_missing, completed_bank
 from .decide import Decision
 from .gram import Gram, SideBySide
 from .lazy import Computed
@@ -22,9 +22,9 @@ from .streaming import ArrayRows, ArrowRows, FeatureStream, ParquetRows, Rows, a
 
 __all__ = [
     "STORAGES", "Array", "ArrayRows", "ArrowRows", "Bank", "BoundKernels", "Chain",
-    "CompletedKernels", "Completion", "Computed", "Decision", "FeatureMatrix", "FeatureStorage", "FeatureStream",
-    "Features", "Gram", "Index", "KernelFunction", "Normaliser", "ParquetRows", "Powers",
-    "PrecomputedKernels", "PredictingKernels", "Rows", "SideBySide", "Storage",
+    "Completion", "Computed", "Decision", "FeatureMatrix", "FeatureStorage", "FeatureStream",
+    "Features", "Gram", "Index", "KernelFunction", "MatrixRows", "Normaliser", "ParquetRows", "Powers",
+    "Rows", "SideBySide", "Storage",
     "Term", "as_rows", "as_stack", "build_bank", "check_kernels", "check_missing", "check_storage",
     "check_training_stack", "completed_bank", "find_chains", "learn_blockwise",
     "packed_offsets", "support",

@@ -20,6 +20,9 @@ from .._typing import Array, Index
 from .decide import Decision
 
 if TYPE_CHECKING:
+    from ..kernels import Kernel
+    from .bound import BoundKernels, Term
+    from .completion import Completion
     from .lowrank import Features
 
 
@@ -172,6 +175,8 @@ class Bank(Storage):
     features: Any = None
     #: whether kernels were completed for samples that lack a view, so that they are not those of the samples alone
     completed: bool = False
+    #: kernels and samples behind the bank, where values of new samples come from
+    source: BoundKernels | Completion | None = None
 
     def __init__(self, n: int, m: int) -> None:
         super().__init__(n, m)
@@ -212,6 +217,20 @@ class Bank(Storage):
     @abstractmethod
     def by_columns(self, columns: dict[int, tuple[Array, float]]) -> Bank | None:
         """Return the bank with exact sums for kernels that are known by columns; None where no kernel is."""
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Settled kernels; none where the user computes them."""
+        return [] if self.source is None else self.source.kernels
+
+    @property
+    def completion(self) -> Completion | None:
+        """What a function needs to know of samples that lack kernels; None where none can."""
+        return None if self.source is None else self.source.completion
+
+    @abstractmethod
+    def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
+        """Return what predicts: the terms of a function of some kernels; ``weights`` are those of all."""
 
     def rounding_lengths(self) -> Array:
         """Lengths ``(m, n)`` of the samples by which entries were rounded: zero where no sum suffers from that."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,13 +14,14 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import support
 from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, row_slices
-from .lowrank import Features
 from .normalise import NOTHING, Normaliser
 from .power import base_groups
 from .streaming import BLOCK_BYTES, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ._base import Bank
 
 #: factor of a kernel, after centring, beyond which its exponentials are computed in double precision
 MOST_ENLARGED = 1e3
@@ -40,103 +40,78 @@ class MissingViewSummary(NamedTuple):
     patterns: pd.DataFrame | None = None
 
 
-class PredictingKernels(ABC):
-    """Kernels bound to training samples, wherever those are: the source that a ``KernelFunction`` predicts from.
-
-    Attributes
-    ----------
-    normaliser : Normaliser
-        Factors and centres, learnt on the training samples.
-    kernels : list of Kernel
-        Settled; none where the user computes them.
-    samples : samples
-        Those that are kept; None where kernels are computed without.
-    """
-
-    normaliser: Normaliser
-    kernels: list[Kernel]
-    samples: Any
-
-    @abstractmethod
-    def restrict(self, kernels: Index, coef: Array) -> tuple[PredictingKernels, Array]:
-        """Keep these kernels and what they need; return the coefficients that go with it."""
-
-    @abstractmethod
-    def alone(self, j: int) -> PredictingKernels:
-        """Return the kernel at position j by itself."""
-
-    @abstractmethod
-    def decision(
-        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
-    ) -> Array:
-        """``sum_j weights_j K_j(new, samples) coef``, on a device of torch where one is named and can do it."""
-
-    def missing_view_summary(self) -> MissingViewSummary:
-        """Return what is known of training samples that lack some of the kernels; by default none can."""
-        return MissingViewSummary()
-
-
 @dataclass(frozen=True)
 class Term:
     """Kernels that share their coefficients: ``sum_j weights_j K_j coef``.
 
-    ``index`` says which kernels of the model they are.
+    ``index`` says which kernels of the model they are, ``part`` which of those that samples may lack.
     """
 
-    kernels: PredictingKernels
+    kernels: BoundKernels
     index: Index
     weights: Array
     coef: Array
-
-    @classmethod
-    def of(cls, bound: PredictingKernels, index: Index, weights: Array, coef: Array) -> Term:
-        """Keep what some kernels need of the training samples; ``weights`` are those of all kernels."""
-        kept, coef_kept = bound.restrict(index, coef)
-        return cls(kept, index, weights[..., index], coef_kept)
+    part: int = 0
 
 
 @dataclass(frozen=True)
 class KernelFunction:
     """``f = sum of terms + intercept`` of m kernels.
 
-    A mixture of kernels is one term; where every kernel has coefficients of its own, each is a term.
+    A mixture of kernels is one term; where every kernel has coefficients of its own, each is a term.  Of kernels that
+    samples may lack every part is a term, and ``completion`` says what new samples get in its place.
     """
 
     terms: list[Term]
     intercept: float | Array
     m: int
+    completion: Any = None
 
     @classmethod
     def mixture(
-        cls, bound: PredictingKernels, weights: Array, coef: Array, intercept: float | Array
+        cls, source: Bank | BoundKernels, weights: Array, coef: Array, intercept: float | Array
     ) -> KernelFunction:
         """Return the function of a learnt mixture."""
-        return cls([Term.of(bound, support(weights.T), weights, coef)], intercept, weights.shape[-1])
+        terms = source.restrict(support(weights.T), weights, coef)
+        return cls(terms, intercept, weights.shape[-1], source.completion)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read functions of 0.2.0 too, where completed kernels were one term."""
+        terms = state["terms"]
+        if len(terms) == 1 and "parts" in vars(terms[0].kernels):
+            (old,), known = terms, terms[0].kernels
+            among = np.arange(old.index.size)
+            parts = known.restrict(among, old.weights, old.coef)
+            terms = [replace(term, index=old.index[term.index]) for term in parts]
+            state = {**state, "terms": terms, "completion": known}
+        vars(self).update(state)
 
     @property
     def active(self) -> Index:
         """Kernels with weight."""
         return np.concatenate([term.index for term in self.terms])
 
+    def _total(self, terms: list[Term], new: Any, dtype: Any = np.float64, device: Any = None) -> Array:
+        """Sum of some terms at new samples."""
+        if self.completion is not None:
+            return self.completion.total(terms, new, dtype)
+        values = [term.kernels.decision(new, term.weights, term.coef, dtype, device) for term in terms]
+        return np.asarray(sum(values[1:], start=values[0]))
+
     def __call__(self, new: Any, dtype: Any = np.float64, device: Any = None) -> Array:
         """Values at new samples, ``(n_new,)`` or ``(n_new, k)``; on a device where one is named and can do it."""
-        total: Any = self.intercept
-        for term in self.terms:
-            total = term.kernels.decision(new, term.weights, term.coef, dtype, device) + total
-        return np.asarray(total)
+        return np.asarray(self._total(self.terms, new, dtype, device) + self.intercept)
 
     def each(self) -> Iterator[Term]:
         """Yield the kernels with weight one by one."""
         for term in self.terms:
-            for position, j in enumerate(term.index):
-                alone = term.kernels.alone(position)
-                yield Term(alone, np.array([j]), term.weights[..., [position]], term.coef)
+            for k, j in enumerate(term.index):
+                alone, weights = term.kernels.choose(np.array([k])), term.weights[..., [k]]
+                yield replace(term, kernels=alone, index=np.array([j]), weights=weights)
 
     def by_kernel(self, new: Any) -> NDArray[np.float64]:
         """Return the part that each kernel adds to the values at new samples, ``(n_new, m)`` or ``(n_new, m, k)``."""
-        parts = {
-            int(term.index[0]): term.kernels.decision(new, term.weights, term.coef) for term in self.each()
-        }
+        parts = {int(term.index[0]): self._total([term], new) for term in self.each()}
         shape = np.shape(next(iter(parts.values()))) if parts else np.shape(self(new))
         out = np.zeros((shape[0], self.m, *shape[1:]))
         for j, values in parts.items():
@@ -160,43 +135,104 @@ def _add_products(matrices: Iterable[tuple[int, Array]], weights: Array, coef: A
         out += mixed @ coef
 
 
-@dataclass
-class BoundKernels(PredictingKernels):
-    """Kernels on training samples; after ``restrict`` on the support alone, or on all where they are centred.
+@dataclass(frozen=True)
+class MatrixRows:
+    """New rows of matrices that the user computes, ``matrices[j]`` of shape ``(n_new, n)``, indexed like samples."""
 
-    Of kernels that are known through explicit features of a ``bank``, ``restrict`` keeps the direction of the function
-    in feature space, ``Z' coef``, and no sample; kernel j begins at ``starts[j]`` of it.
+    matrices: Any
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of new samples."""
+        some = next(iter(self.matrices.values())) if isinstance(self.matrices, dict) else self.matrices[0]
+        return (some.shape[0],)
+
+    def __getitem__(self, rows: Index) -> MatrixRows:
+        named = self.matrices.items() if isinstance(self.matrices, dict) else enumerate(self.matrices)
+        return MatrixRows({j: matrix[rows] for j, matrix in named})
+
+
+@dataclass(frozen=True)
+class GivenMatrices:
+    """Which entries of matrices that the user computes are read: those of some matrices, at some training samples.
+
+    ``m`` matrices of ``n`` columns are to be brought; None is all columns.
+    """
+
+    m: int
+    n: int
+    index: Index
+    columns: Index | None = None
+
+
+@dataclass
+class BoundKernels:
+    """Kernels and the training samples that they are bound to: where values of new samples come from.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        Settled; none where the user computes them.
+    samples : samples
+        Those that are kept: the support, or all where kernels are centred; None where kernels are computed without.
+    normaliser : Normaliser
+        Factors and centres, learnt on the training samples.
+    direction, starts : arrays, optional
+        Of explicit features that are not in the host's memory, the direction of the function in feature space,
+        ``Z' coef``, in the place of samples; kernel j begins at ``starts[j]`` of it.
+    given : GivenMatrices, optional
+        What is read of matrices that the user computes.
     """
 
     kernels: list[Kernel]
     samples: Any
     normaliser: Normaliser
-    bank: Features | None = None
     direction: Array | None = None
     starts: Index | None = None
+    given: GivenMatrices | None = None
 
-    def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
-        """Keep these kernels and the support of the coefficients; return the coefficients that go with it."""
-        kept, normaliser = [self.kernels[j] for j in kernels], self.normaliser.restrict(kernels)
-        if self.bank is not None:  # one pass
-            blocks = [np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels]
-            columns = np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
-            starts = np.cumsum([0, *map(len, blocks)])
-            return BoundKernels(kept, None, normaliser, None, self.bank.image(coef)[columns], starts), coef
-        if normaliser.center:  # the row means of new rows run over all training samples
-            return BoundKernels(kept, self.samples, normaliser), coef
-        used = support(coef)
-        if normaliser.diagonal is not None:
-            normaliser.diagonal = normaliser.diagonal[:, used]
-        return BoundKernels(kept, take(self.samples, used), normaliser), coef[used]
+    #: how kernels that samples lack are completed
+    completion: ClassVar[None] = None
 
-    def alone(self, j: int) -> BoundKernels:
-        """Return one of the kernels by itself, on the same samples, or with its part of the direction."""
-        one = BoundKernels([self.kernels[j]], self.samples, self.normaliser.restrict(np.array([j])))
+    @classmethod
+    def of_matrices(cls, m: int, n: int, normaliser: Normaliser) -> BoundKernels:
+        """Return kernels that the user computes."""
+        return cls([], None, normaliser, given=GivenMatrices(m, n, np.arange(m)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read kernels of 0.2.0 too, where matrices were a class of their own, and a bank was an attribute."""
+        if "m" in state:
+            given = GivenMatrices(state["m"], state["n"], state["index"])
+            state = {"kernels": [], "samples": None, "normaliser": state["normaliser"], "given": given}
+        vars(self).update({name: value for name, value in state.items() if name != "bank"})
+
+    def choose(self, kernels: Index) -> BoundKernels:
+        """Return some of the kernels, on the same samples, or with their parts of the direction."""
+        chosen = [self.kernels[j] for j in kernels] if self.kernels else []
+        made = replace(self, kernels=chosen, normaliser=self.normaliser.restrict(kernels))
+        if self.given is not None:
+            made.given = replace(self.given, index=self.given.index[kernels])
         if self.direction is not None and self.starts is not None:
-            one.direction = self.direction[self.starts[j] : self.starts[j + 1]]
-            one.starts = np.array([0, len(one.direction)])
-        return one
+            blocks = [np.arange(*self.starts[[j, j + 1]]) for j in kernels]
+            made.direction = self.direction[np.concatenate([np.zeros(0, dtype=np.intp), *blocks])]
+            made.starts = np.cumsum([0, *map(len, blocks)])
+        return made
+
+    def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
+        """Return the term of some kernels, with what it needs of the samples; ``weights`` are those of all kernels."""
+        kept = self.choose(kernels)
+        # where kernels are centred, the row means of new rows run over all training samples
+        if self.direction is None and not self.normaliser.center:
+            used = support(coef)
+            if kept.normaliser.diagonal is not None:
+                kept.normaliser.diagonal = kept.normaliser.diagonal[:, used]
+            if kept.given is not None:
+                columns = kept.given.columns
+                kept.given = replace(kept.given, columns=used if columns is None else columns[used])
+            elif used.size < len(coef):
+                kept.samples = take(self.samples, used)
+            coef = coef[used]
+        return [Term(kept, kernels, weights[..., kernels], coef)]
 
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
@@ -237,6 +273,9 @@ class BoundKernels(PredictingKernels):
         out = np.zeros((n_samples(new), *coef.shape[1:]))
         # no support: the function is its intercept, and there is nothing to compare with
         if not np.any(coef):
+            return out
+        if self.given is not None:
+            _add_products(self.visit(new), weights, coef, out)
             return out
         # kernels that are cheaper through their features than through the support: Z (Z' coef)
         shape: tuple[int, ...] = getattr(self.samples, "shape", ())
@@ -300,8 +339,7 @@ class BoundKernels(PredictingKernels):
                 mixtures.append((Exponentials(kernels, samples, own[kept], mine, dtype), at))
         rest = self
         if compiled.size or which.size < len(self.kernels):
-            slow = [self.kernels[j] for j in others]
-            rest = BoundKernels(slow, self.samples, self.normaliser.restrict(others))
+            rest = self.choose(others)
         rest_weights, rest_coef = weights[..., others].astype(dtype), coef.astype(dtype)
         parts = row_slices(len(out), known, BLOCKS_AT_ONCE * BLOCK_ENTRIES)
 
@@ -334,6 +372,10 @@ class BoundKernels(PredictingKernels):
             return np.float64
         return dtype if smallest > 1e-30 and largest < 1e30 else np.float64
 
+    def missing_view_summary(self) -> MissingViewSummary:
+        """Return what is known of training samples that lack some of the kernels: none can."""
+        return MissingViewSummary()
+
     def exact_columns(self) -> dict[int, tuple[Array, float]]:
         """Columns of the samples and a factor, by place, of the kernels that are ``factor X X'`` of few columns."""
         samples = self.samples
@@ -350,6 +392,12 @@ class BoundKernels(PredictingKernels):
 
     def visit(self, new: Any, dtype: Any = np.float64) -> Iterator[tuple[int, Array]]:
         """Yield every normalised kernel matrix on ``new``, with its position; a base is computed once per family."""
+        if self.given is not None:
+            for j, matrix in enumerate(self.given.index):
+                columns = slice(None) if self.given.columns is None else self.given.columns
+                entries = np.asarray(new.matrices[matrix][:, columns], dtype=float)
+                yield j, self.normaliser.cross_block(j, entries, None, slice(None))
+            return
         cosine = self.normaliser.diagonal is not None
         for group in base_groups(self.kernels, range(len(self.kernels))):
             base = self.kernels[group[0]].base(new, self.samples)
@@ -359,40 +407,3 @@ class BoundKernels(PredictingKernels):
                 entries = self.kernels[j].of_base(base)
                 diagonal = self.kernels[j].diag(new) if cosine else None
                 yield j, self.normaliser.cross_block(j, entries, diagonal, slice(None))
-
-
-@dataclass
-class PrecomputedKernels(PredictingKernels):
-    """Kernels that the user computes: matrices in, matrices for new rows in again.
-
-    ``n`` training samples and ``m`` matrices are expected, of which those at ``index`` are kept; None is all of them.
-    """
-
-    n: int
-    m: int
-    normaliser: Normaliser
-    index: Index | None = None
-
-    kernels: ClassVar[list[Kernel]] = []  # type: ignore[misc]
-    samples: ClassVar[None] = None  # type: ignore[misc]
-
-    def restrict(self, kernels: Index, coef: Array) -> tuple[PrecomputedKernels, Array]:
-        """As for ``BoundKernels``; the coefficients remain those of all training samples."""
-        kept = np.arange(self.m)[kernels] if self.index is None else self.index[kernels]
-        return PrecomputedKernels(self.n, self.m, self.normaliser.restrict(kernels), kept), coef
-
-    def alone(self, j: int) -> PrecomputedKernels:
-        """As for ``BoundKernels``."""
-        return self.restrict(np.array([j]), np.zeros(0))[0]
-
-    def decision(
-        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
-    ) -> Array:
-        """As for ``BoundKernels``, from raw entries ``(m, n_new, n)``; always in double precision."""
-        out = np.zeros((new[0].shape[0], *coef.shape[1:]))
-        used = support(coef)
-        index = range(self.m) if self.index is None else self.index
-        raw = (np.asarray(new[matrix], dtype=float) for matrix in index)
-        matrices = (self.normaliser.cross_block(j, entries, None, used) for j, entries in enumerate(raw))
-        _add_products(enumerate(matrices), weights, coef[used], out)
-        return out

@@ -24,6 +24,7 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank, Storage
+from .bound import BoundKernels
 from .decide import Asked, Decision, keep
 from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of, used_in_place
 from .gram import Gram, SideBySide
@@ -322,17 +323,11 @@ def build_bank(
     mixing: bool = True,
     decision: Decision | None = None,
     device: Any = None,
-) -> tuple[Bank, Normaliser]:
+) -> Bank:
     """Bind resolved kernels to training samples as ``decision`` says, in memory or on a device.
 
     Without kernels the samples are matrices, one a kernel.  Without a decision it is made here, from ``storage``,
     ``dtype`` and ``memory_budget``, for a solver that works on the mixed kernel or not (``mixing``), in memory.
-
-    Returns
-    -------
-    bank : Bank
-    normaliser : Normaliser
-        What has to be done to the raw kernels on new rows.
     """
     m, n = len(samples if kernels is None else kernels), n_samples(samples[0] if kernels is None else samples)
     names = [f"precomputed kernel {j}" for j in range(m)] if kernels is None else [k.name for k in kernels]
@@ -357,7 +352,11 @@ def build_bank(
         kept = _host_storage(kernels, samples, n, normaliser, decision, threads)
     bank: Bank = Features(kept) if isinstance(kept, FeatureStorage) else Gram(kept)
     bank.decision = decision
-    return bank, normaliser
+    if kernels is None:
+        bank.source = BoundKernels.of_matrices(m, n, normaliser)
+    else:
+        bank.source = BoundKernels(kernels, samples, normaliser)
+    return bank
 
 
 def _host_storage(

@@ -3,13 +3,18 @@
 A *part* is what samples have or lack: the kernels of one view (or of several views together, for kernels on all of
 these).  A *pattern* is the set of parts that a sample has.  Every part that a pattern lacks is completed from those it
 has, by ridge regression in feature space (``_numerics/feature_ridge.py``), one solve for each pair of pattern and part.
+
+With T the training samples that have a part and P the matrix whose rows are those of the identity for samples that
+have it and ridge weights for the others, the completed kernels are ``K_j <- P K_j P'`` on all samples: positive
+semidefinite by construction, so every solver and every certificate works on them as on any others.  Rows of samples
+that lack a part are never read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +31,12 @@ from .._numerics.feature_ridge import (
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, resolve_kernels, take
-from .bound import BoundKernels, MissingViewSummary, PredictingKernels
+from .bound import BoundKernels, MatrixRows, MissingViewSummary, Term
 from .decide import Asked, Facts, keep
 from .gram import Gram
 from .memory import parse_bytes
 from .normalise import Normaliser
-from .parts import MatrixPart, MeanScale, SampledPart
+from .parts import MeanScale, Part
 from .power import Chain, Powers, packed_offsets
 
 #: what ``missing`` may be
@@ -56,7 +61,7 @@ class Fill:
 
 @dataclass
 class Completion:
-    """Parameters learnt for completing the parts.
+    """Parts of kernels that samples may lack, and what was learnt for completing them.
 
     Parameters
     ----------
@@ -72,6 +77,15 @@ class Completion:
         samples are left out in turn; NaN for parts that the pattern has.
     predictability : array of shape (parts,)
         R2 of each part from all parts that share no view with it; NaN where there are none.
+    fills : list of Fill, or None
+        Weights of the training samples that lack something; None once coefficients were spread over the samples of
+        every part.
+    parts : list of Part
+    n, m : int
+        Training samples and kernels.
+    means : array of shape (parts, n, n), optional
+        Mean kernels of the training samples, centred and scaled, zero where one of two lacks the part; made again from
+        the parts where they are not kept.
     """
 
     how: str
@@ -81,11 +95,24 @@ class Completion:
     penalties: Array
     r2: Array
     predictability: Array
+    fills: list[Fill] | None
+    parts: list[Part]
+    n: int
+    m: int
+    means: Array | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "means": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read completed kernels of 0.2.0 too, which had what was learnt in an object of its own."""
+        vars(self).update({**vars(state["completion"]), **state} if "completion" in state else state)
+        vars(self).pop("completion", None)
 
     @classmethod
     def learn(
-        cls, how: str, means: Array, present: Mask, train: Index, apart: Mask
-    ) -> tuple[Completion, list[Fill]]:
+        cls, how: str, parts: list[Part], means: Array, present: Mask, train: Index, apart: Mask, m: int
+    ) -> Completion:
         """Choose penalties for every pattern among all samples, by the training samples alone, and complete them.
 
         ``means`` ``(parts, n, n)`` are the mean kernels, centred and scaled on the training samples that have the part,
@@ -94,11 +121,12 @@ class Completion:
         rows = [train[present[train, p]] for p in range(present.shape[1])]
         patterns, counts = np.unique(present[~present.all(axis=1)], axis=0, return_counts=True)
         shape = patterns.shape
-        made = cls(
-            how, rows, patterns, counts, np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape[1], np.nan)
-        )  # fmt: skip
         gone = [np.flatnonzero(~present[:, p]) for p in range(present.shape[1])]
         fills = [Fill(lack, np.empty((lack.size, have.size))) for lack, have in zip(gone, rows, strict=True)]
+        made = cls(
+            how, rows, patterns, counts, np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape[1], np.nan),
+            fills, parts, len(present), m, means,
+        )  # fmt: skip
         ranks: dict[int, dict[int, int]] = {}  # by part and number of predictors
         targets: dict[int, Target] = {}
 
@@ -131,7 +159,7 @@ class Completion:
                 own, choice = choose(p, pattern, gram)
                 made.penalties[q, p], made.r2[q, p] = choice.penalty, choice.r2
                 fills[p].weights[at] = ridge_weights(own, choice.penalty, gram[np.ix_(members, rows[p])])
-        return made, fills
+        return made
 
     def predictors(self, means: Array, pattern: Mask, out: Array | None = None) -> Array:
         """Return the kernel that a pattern is predicted with: the mean of its parts' mean kernels."""
@@ -160,126 +188,71 @@ class Completion:
             penalty = choose_penalty(own.gram, Target.of(means[p][here])).penalty
         return ridge_weights(own, penalty, cross[:, mine])
 
-
-# Banks of kernels that some samples lack, completed in feature space.  With T the training samples that have a part and
-# P the matrix whose rows are those of the identity for samples that have it and ridge weights for the others, the
-# completed kernels are ``K_j <- P K_j P'`` on all samples: positive semidefinite by construction, so every solver and
-# every certificate works on them as on any others.  Rows of samples that lack a part are never read.
-
-Part = SampledPart | MatrixPart
-
-
-@dataclass
-class CompletedKernels(PredictingKernels):
-    """Completed kernels, as prediction needs them.
-
-    Parameters
-    ----------
-    parts : list of SampledPart or MatrixPart
-    completion : Completion
-    fills : list of Fill, or None
-        Weights of the training samples that lack something; None once the coefficients have been spread over the
-        samples of every part (``restrict``).
-    n, m : int
-        Training samples and kernels.
-    means : array of shape (parts, n, n), optional
-        Mean kernels of the training samples; made again from the parts where they are not kept.
-    """
-
-    parts: list[Part]
-    completion: Completion
-    fills: list[Fill] | None
-    n: int
-    m: int
-    means: Array | None = field(default=None, repr=False)
-
-    samples: ClassVar[None] = None  # type: ignore[misc]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "means": None}
+    # ---- prediction ------------------------------------------------------------------------------------------------
 
     @property
-    def kernels(self) -> list[Kernel]:  # type: ignore[override]
+    def kernels(self) -> list[Kernel]:
         """Settled kernels in the order of the weights; none where the user computes them."""
         placed = {
             j: kernel
             for part in self.parts
-            for j, kernel in zip(part.members, part.kernels, strict=False)
+            for j, kernel in zip(part.members, part.bound.kernels, strict=False)
             if j >= 0
         }
         return [placed[j] for j in sorted(placed)] if len(placed) == self.m else []
 
     @property
-    def normaliser(self) -> Normaliser:  # type: ignore[override]
-        """Factors of the kernels, each learnt on the samples that have it."""
-        first = self.parts[0].normaliser
-        made = Normaliser(first.mode, first.center, np.ones(self.m), names=[""] * self.m)
-        for part in self.parts:
-            for k, j in enumerate(part.members):
-                if j >= 0:
-                    made.scale[j] = part.normaliser.scale[k]
-                    made.names[j] = part.normaliser.names[k]
-        return made
-
-    def _parts_with(self, kernels: Index) -> list[Part]:
-        """Return the parts with their kernels renumbered to their places among those that are kept."""
-        place = {int(j): k for k, j in enumerate(kernels)}
-        return [replace(part, members=[place.get(j, -1) for j in part.members]) for part in self.parts]
-
-    def alone(self, j: int) -> CompletedKernels:
-        """Return one of the kernels by itself."""
-        return replace(self, parts=self._parts_with(np.array([j])), m=1)
+    def completion(self) -> Completion:
+        """Return what a function keeps of this: its coefficients are spread over the samples of every part."""
+        return replace(self, fills=None)
 
     def missing_view_summary(self) -> MissingViewSummary:
         """Return the R2 of every part from the others, and a table of the patterns that lack something."""
         import pandas as pd
 
-        names, learnt = [part.name for part in self.parts], self.completion
-        table = pd.DataFrame(learnt.patterns, columns=names).assign(samples=learnt.counts)
+        names = [part.name for part in self.parts]
+        table = pd.DataFrame(self.patterns, columns=names).assign(samples=self.counts)
         for p, name in enumerate(names):
-            if np.any(~learnt.patterns[:, p]):
-                table[f"R2 of {name}"] = learnt.r2[:, p]
+            if np.any(~self.patterns[:, p]):
+                table[f"R2 of {name}"] = self.r2[:, p]
         table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
-        return MissingViewSummary(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
+        return MissingViewSummary(dict(zip(names, self.predictability.tolist(), strict=True)), table)
 
-    def restrict(self, kernels: Index, coef: Array) -> tuple[CompletedKernels, Array]:
-        """Keep the weights of these kernels; return the coefficients spread over the samples of every part."""
-        parts = self._parts_with(kernels)
-        kept = CompletedKernels(parts, self.completion, None, self.n, len(kernels), self.means)
-        return kept, self.spread(coef)
+    def choose(self, kernels: Index) -> None:
+        """Return nothing: what completes some kernels is learnt from these alone."""
 
-    def spread(self, coef: Array) -> Array:
-        """Return ``P' coef`` of every part, one below the other."""
-        if self.fills is None:
-            return coef
-        blocks = []
-        for rows, fill in zip(self.completion.rows, self.fills, strict=True):
-            blocks.append(coef[rows] + fill.weights.T @ coef[fill.rows])
-        return np.concatenate(blocks)
+    def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
+        """Return a term for every part, on the samples that have it, with coefficients ``P' coef``."""
+        terms, begin = [], 0
+        for p, (part, rows) in enumerate(zip(self.parts, self.rows, strict=True)):
+            if self.fills is None:
+                spread, begin = coef[begin : begin + rows.size], begin + rows.size
+            else:
+                spread = coef[rows] + self.fills[p].weights.T @ coef[self.fills[p].rows]
+            mine = np.flatnonzero(np.isin(part.members, kernels))
+            index = np.asarray(part.members)[mine]
+            own = np.zeros((*weights.shape[:-1], len(part.members)))
+            own[..., mine] = weights[..., index]
+            (term,) = part.bound.restrict(mine, own, spread)
+            terms.append(replace(term, index=index, part=p))
+        return terms
 
-    def decision(
-        self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64, device: Any = None
-    ) -> Array:
-        """Return ``sum_j weights_j K_j(new, .) coef`` of the completed kernels, ``(n_new,)`` or ``(n_new, k)``."""
+    def total(self, terms: list[Term], new: Any, dtype: Any = np.float64) -> Array:
+        """Return the sum of some terms at new samples, completed where these lack a part."""
         present = np.stack([part.present(new) for part in self.parts], axis=1)
-        coef = self.spread(coef)
-        ends = np.cumsum([rows.size for rows in self.completion.rows])
-        out = np.zeros((present.shape[0], *coef.shape[1:]))
+        out = np.zeros((present.shape[0], *terms[0].coef.shape[1:]))
         own: dict[int, Array] = {}  # values of the training samples, which the others' are mixtures of
-        for p, part in enumerate(self.parts):
-            members = np.asarray(part.members)
-            kept = np.flatnonzero(members >= 0)  # those that were not kept have no weight
-            mine = np.zeros((*weights.shape[:-1], members.size))
-            mine[..., kept] = weights[..., members[kept]]
-            spread = coef[ends[p] - self.completion.rows[p].size : ends[p]]
-            if not (np.any(mine) and np.any(spread)):
+        for term in terms:
+            if not (np.any(term.weights) and np.any(term.coef)):
                 continue
-            here = np.flatnonzero(present[:, p])
+            here = np.flatnonzero(present[:, term.part])
             if here.size:
-                out[here] += part.decision(part.take(new, here), mine, spread, dtype)
+                out[here] += term.kernels.decision(take(new, here), term.weights, term.coef, dtype)
             if here.size < present.shape[0]:
-                own[p] = part.decision(part.own(), mine, spread, dtype)
-        if own and self.completion.how == "mean":
+                known = self.parts[term.part].bound.samples
+                values = term.kernels.decision(known, term.weights, term.coef, dtype)
+                own[term.part] = own.get(term.part, 0.0) + values
+        if own and self.how == "mean":
             for p, values in own.items():
                 out[~present[:, p]] += values.mean(axis=0)
         elif own:
@@ -292,31 +265,26 @@ class CompletedKernels(PredictingKernels):
         means = self.means
         if means is None:  # of the training samples, zero where one of two lacks the part
             means = self.means = np.zeros((len(self.parts), self.n, self.n))
-            for p, (part, known) in enumerate(zip(self.parts, self.completion.rows, strict=True)):
+            for p, (part, known) in enumerate(zip(self.parts, self.rows, strict=True)):
                 total, everyone = np.zeros((known.size, known.size)), np.arange(known.size)
-                for j, entries in part.raw(part.own()):
-                    total += part.normaliser.train_block(j, entries, everyone, everyone)
+                for j, entries in part.raw(part.bound.samples):
+                    total += part.bound.normaliser.train_block(j, entries, everyone, everyone)
                 assert part.scale is not None
                 means[p][np.ix_(known, known)] = part.scale(total / len(part.members), slice(None))
         for pattern in np.unique(present[incomplete], axis=0):
             rows = np.flatnonzero(np.all(present == pattern, axis=1))
-            gram = self.completion.predictors(means, pattern)
+            gram = self.predictors(means, pattern)
             cross = np.zeros((rows.size, self.n))
             has = np.flatnonzero(pattern).tolist()
             for p in has:
                 part = self.parts[p]
                 assert part.scale is not None
-                mean = part.mean_kernel(part.take(new, rows))
-                cross[:, self.completion.rows[p]] += part.scale(mean, slice(None))
+                mean = part.mean_kernel(take(new, rows))
+                cross[:, self.rows[p]] += part.scale(mean, slice(None))
             cross /= max(1, len(has))
             for p, values in own.items():
                 if not pattern[p]:
-                    out[rows] += self.completion.weights(pattern, p, means, gram, cross) @ values
-
-    def cross(self, new: Any) -> Array:
-        """Return the completed kernels between new samples and all training samples, ``(m, n_new, n)``."""
-        everyone = np.eye(self.n)
-        return np.stack([self.decision(new, alone, everyone) for alone in np.eye(self.m)])
+                    out[rows] += self.weights(pattern, p, means, gram, cross) @ values
 
 
 def _part(
@@ -344,14 +312,14 @@ def _part(
     if kernels is None:
         normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
         entries = np.array(matrix[np.ix_(rows, rows)], dtype=float)
-        return MatrixPart(name, needs, members, entries, rows, normaliser)
+        return Part(name, needs, members, Part.bind_matrix(entries, members[0], rows, normaliser))
     known = take(samples, rows).bare()
     settled = list(resolve_kernels([kernels[j] for j in members], known))
     if center:
         settled = [kernel.recentred(known) for kernel in settled]
     names = [kernel.name for kernel in settled]
     normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(known), names)
-    return SampledPart(name, needs, members, BoundKernels(settled, known, normaliser))
+    return Part(name, needs, members, BoundKernels(settled, known, normaliser))
 
 
 def completed_bank(
@@ -364,7 +332,7 @@ def completed_bank(
     memory_budget: int | float | str | None = None,
     threads: int = 1,
     train: Index | None = None,
-) -> tuple[Gram, CompletedKernels]:
+) -> Gram:
     """Bind kernels to samples of which some lack views, or complete matrices.
 
     The kernels of every part, those that need the same views, are stored on the samples that have it, then completed in
@@ -401,6 +369,7 @@ def completed_bank(
     parts = [
         _part(kernels, samples, needs, mine, train, normalize, center) for needs, mine in members.items()
     ]
+    samples = MatrixRows(samples) if kernels is None else samples
     present = np.stack([part.present(samples) for part in parts], axis=1)
     offsets = packed_offsets(n)
     store = np.zeros((m, n * (n + 1) // 2))
@@ -411,21 +380,22 @@ def completed_bank(
         learnt_on = np.flatnonzero(np.isin(rows, train))
         full = np.zeros((n, n))
         total = np.zeros((rows.size, rows.size))
-        for j, entries in part.raw(part.take(samples, rows)):
-            full[block] = _normalised(part.normaliser, j, entries, learnt_on)
+        for j, entries in part.raw(take(samples, rows)):
+            full[block] = _normalised(part.bound.normaliser, j, entries, learnt_on)
             total += full[block]
             pack_rows(full, 0, offsets, store[part.members[j]])
         total /= len(part.members)
         part.scale = MeanScale.learn(total, learnt_on)
         means[p][block] = part.scale(total, learnt_on, total[:, learnt_on].mean(axis=1))
     apart = np.array([[not set(one.needs) & set(other.needs) for other in parts] for one in parts])
-    completion, fills = Completion.learn(how, means, present, train, apart)
-    for p, part in enumerate(parts):
-        if fills[p].rows.size:
+    completion = Completion.learn(how, parts, means, present, train, apart, m)
+    assert completion.fills is not None
+    for p, (part, fill) in enumerate(zip(parts, completion.fills, strict=True)):
+        if fill.rows.size:
             for j in part.members:
                 # P K P' in the place of a kernel that is zero for samples that lack it
                 here, own = np.flatnonzero(present[:, p]), completion.rows[p]
-                full, fill = np.empty((n, n)), fills[p]
+                full = np.empty((n, n))
                 for i, start in enumerate(offsets):
                     full[i, : i + 1] = store[j, start : start + i + 1]
                 mirror(full, np.array([0, n]))
@@ -437,8 +407,8 @@ def completed_bank(
                 pack_rows(full, 0, offsets, store[j])
     bank = Gram(Powers(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads))
     bank.decision = decision
-    bank.completed = not bool(np.all(present))
-    return bank, CompletedKernels(parts, completion, fills, n, m, means)
+    bank.completed, bank.source = not bool(np.all(present)), completion
+    return bank
 
 
 def _normalised(normaliser: Normaliser, j: int, entries: Array, train: Index) -> Array:

@@ -15,6 +15,7 @@ from ._base import Bank, Storage, support
 from .decide import Decision
 
 if TYPE_CHECKING:
+    from .bound import Term
     from .lowrank import Features
 
 
@@ -101,12 +102,14 @@ class Gram(Bank):
     def select(self, kernels: Sequence[int] | Index) -> Gram:
         which = np.asarray(kernels, dtype=np.intp)
         centre, times = self.centre, self.times
-        return self._seen(
+        made = self._seen(
             chosen=which if self.chosen is None else self.chosen[which],
             centre=None if centre is None else Centre(centre.means[which], centre.grand[which]),
             times=None if times is None else times[which],
             columns={at: self.columns[j] for at, j in enumerate(which.tolist()) if j in self.columns},
         )
+        made.source = None if self.source is None else self.source.choose(which)
+        return made
 
     def among(self, samples: Index) -> Gram:
         return self._seen(
@@ -157,7 +160,7 @@ class Gram(Bank):
     def _on(self, storage: Storage) -> Gram:
         """Return the same kernels from another storage."""
         made = Gram(storage, **self._fields())
-        made.completed, made.decision = self.completed, self.decision
+        made.completed, made.decision, made.source = self.completed, self.decision, self.source
         return made
 
     def exact(self) -> Gram | None:
@@ -174,6 +177,10 @@ class Gram(Bank):
         if self._factors is None:  # of kernels that differ by a factor, the features do, too
             self._factors = self._seen(times=None).factors(tol).rescaled(self.times)
         return self._factors
+
+    def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
+        assert self.source is not None
+        return self.source.restrict(kernels, weights, coef)
 
     # ---- what is read ----------------------------------------------------------------------------------------------
 

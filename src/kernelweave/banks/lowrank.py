@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +15,9 @@ from .._typing import Array, Index
 from ._base import Storage, support
 from .decide import Decision
 from .gram import Gram
+
+if TYPE_CHECKING:
+    from .bound import Term
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
@@ -221,7 +225,17 @@ class Features(Gram):
 
     def _on(self, storage: Storage) -> Features:
         assert isinstance(storage, FeatureStorage)
-        return Features(storage, self.times)
+        made = Features(storage, self.times)
+        made.source = self.source
+        return made
+
+    def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
+        """Of features that are not in the host's memory, keep the direction of the function, and no sample."""
+        if isinstance(self.storage, FeatureMatrix):
+            return super().restrict(kernels, weights, coef)
+        source: Any = self.source
+        along = replace(source, samples=None, direction=self.image(coef), starts=self.starts)  # one pass
+        return along.restrict(kernels, weights, coef)
 
 
 class FeatureMatrix(FeatureStorage):

@@ -1,22 +1,17 @@
-"""Parts of a bank that samples have or lack as a whole, on the samples that have them.
-
-Both kinds answer the same questions: raw kernels on the samples at hand, decision values of new samples that have the
-part, and their mean kernel with the training samples, which is what other parts are predicted from.
-"""
+"""Parts of a bank that samples have or lack as a whole, on the samples that have them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from .._numerics.matrices import check_semidefinite
 from .._typing import Array, Index
-from ..kernels import Kernel, n_samples, take
-from ._base import support
-from .bound import BoundKernels
+from ..kernels import n_samples, take
+from .bound import BoundKernels, GivenMatrices, MatrixRows
 from .lazy import row_slices
 from .normalise import Normaliser
 from .power import base_groups
@@ -48,11 +43,11 @@ class MeanScale:
 
 
 @dataclass
-class SampledPart:
-    """Kernels on the training samples that have a part: a view, or several views joined.
+class Part:
+    """Kernels on the training samples that have a part: a view, several views joined, or a matrix that is given.
 
-    ``needs`` are the views that a sample must have, ``members`` the places of the kernels in the bank, -1 where one
-    is needed for prediction of other parts only.
+    ``needs`` are the views, or the matrix, that a sample must have, ``members`` the places of the kernels in the bank,
+    -1 where one is needed for prediction of other parts only.
     """
 
     name: str
@@ -61,8 +56,29 @@ class SampledPart:
     bound: BoundKernels
     scale: MeanScale | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read parts of 0.2.0 too, where those of matrices were a class of their own."""
+        if "matrix" in state:
+            state = dict(state)
+            known = [state.pop(name) for name in ("matrix", "rows", "normaliser")]
+            state["bound"] = self.bind_matrix(known[0], state["needs"][0], *known[1:])
+        vars(self).update(state)
+
+    @staticmethod
+    def bind_matrix(entries: Array, matrix: int, rows: Index, normaliser: Normaliser) -> BoundKernels:
+        """Bind a matrix that is given to the samples that have it, ``rows`` of all, which are kept as new rows."""
+        n = int(rows[-1]) + 1
+        own = np.full((rows.size, n), np.nan)
+        own[:, rows] = entries
+        given = GivenMatrices(matrix + 1, n, np.array([matrix]), rows)
+        return BoundKernels([], MatrixRows({matrix: own}), normaliser, given=given)
+
     def raw(self, samples: Any) -> Iterator[tuple[int, Array]]:
         """Yield every raw kernel matrix of samples that have the part."""
+        if self.bound.given is not None:
+            entries = np.asarray(samples.matrices[self.needs[0]], dtype=float)
+            yield 0, np.array(entries[:, ~np.isnan(entries).all(axis=0)])
+            return
         kernels = self.bound.kernels
         for group in base_groups(kernels, range(len(kernels))):
             base = kernels[group[0]].base(samples, samples)
@@ -74,29 +90,11 @@ class SampledPart:
                     check_semidefinite(entries, f"kernel {kernels[j].name!r}")
                 yield j, entries
 
-    @property
-    def normaliser(self) -> Normaliser:
-        """Return the normalisation of the kernels."""
-        return self.bound.normaliser
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """Settled kernels, in the order of ``members``."""
-        return self.bound.kernels
-
     def present(self, new: Any) -> np.ndarray:
-        """Return which new samples have the part."""
+        """Return which new samples have the part; of a matrix, entries for the training samples that have it."""
+        if self.bound.given is not None:
+            return ~np.isnan(new.matrices[self.needs[0]][:, self.bound.given.columns]).all(axis=1)
         return np.asarray(new.present[:, list(self.needs)].all(axis=1))
-
-    def take(self, new: Any, rows: Index) -> Any:
-        """Return some of the new samples."""
-        return take(new, rows)
-
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
-        """Return ``sum_j weights_j K_j(new, samples) coef``."""
-        used = support(weights.T)
-        bound, coef = self.bound.restrict(used, coef)
-        return bound.decision(new, weights[..., used], coef, dtype)
 
     def mean_kernel(self, new: Any) -> Array:
         """Return the mean kernel between new samples that have the part and the training samples."""
@@ -105,54 +103,4 @@ class SampledPart:
             block = new if part == slice(0, len(total)) else take(new, np.arange(part.start, part.stop))
             for _, entries in self.bound.visit(block):
                 total[part] += entries
-        return total / len(self.bound.kernels)
-
-    def own(self) -> Any:
-        """Return the training samples that have the part, as new samples."""
-        return self.bound.samples
-
-
-@dataclass
-class MatrixPart:
-    """One matrix that the user computed, on the training samples that have it.
-
-    ``matrix`` holds the raw entries of those samples, ``rows`` says which they are of all n.
-    """
-
-    name: str
-    needs: tuple[int, ...]
-    members: list[int]
-    matrix: Array
-    rows: Index
-    normaliser: Normaliser
-    scale: MeanScale | None = None
-
-    kernels: ClassVar[tuple[Kernel, ...]] = ()
-
-    def raw(self, samples: Any) -> Iterator[tuple[int, Array]]:
-        """Yield the matrix among samples that have the part, from their rows."""
-        entries = np.asarray(samples[self.needs[0]], dtype=float)
-        yield 0, np.array(entries[:, ~np.isnan(entries).all(axis=0)])
-
-    def present(self, new: Any) -> np.ndarray:
-        """Return which new rows have entries for the training samples that have the part."""
-        return ~np.isnan(new[self.needs[0]][:, self.rows]).all(axis=1)
-
-    def take(self, new: Any, rows: Index) -> Any:
-        """Return some of the new rows."""
-        return {self.needs[0]: new[self.needs[0]][rows]}
-
-    def mean_kernel(self, new: Any) -> Array:
-        """Return the kernel between new rows and the training samples."""
-        entries = np.asarray(new[self.needs[0]][:, self.rows], dtype=float)
-        return self.normaliser.cross_block(0, entries, None, slice(None))
-
-    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
-        """Return ``weight K(new, samples) coef``."""
-        return self.mean_kernel(new) @ (coef * weights[..., 0])
-
-    def own(self) -> Any:
-        """Return the training samples that have the part, as new rows."""
-        rows = np.full((self.rows.size, int(self.rows[-1]) + 1), np.nan)
-        rows[:, self.rows] = self.matrix
-        return {self.needs[0]: rows}
+        return total / len(self.members)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Array, Index
-from ..banks import Features, FeatureStorage, Gram, Normaliser, Rows, Storage, support
+from ..banks import BoundKernels, Features, FeatureStorage, Gram, Normaliser, Rows, Storage, support
 from ..banks.decide import Asked, Decision, keep
 from ..banks.facts import facts_of_kernels
 from ..banks.memory import parse_bytes
@@ -237,7 +237,7 @@ def cluster_bank(
         everyone = [(normaliser,)] * (bounds.size - 1)
         workers.cost.stored = sum(workers.attach("settle", everyone))
         bank = Gram(WorkerKernels(workers, bounds, m, number == np.float64, stored))
-    bank.decision = decision
+    bank.decision, bank.source = decision, BoundKernels(kernels, samples, normaliser)
     return bank
 
 

@@ -77,8 +77,9 @@ class KernelMatrixDisplay(Display):
         """
         last = final_estimator(estimator)
         check_is_fitted(last, "weights_")
-        terms = {int(term.index[0]): term for term in function_of(last).each()}
-        if any(term.kernels.samples is None for term in terms.values()):
+        function = function_of(last)
+        terms = {int(term.index[0]): term for term in function.each()}
+        if function.completion is not None or any(t.kernels.samples is None for t in terms.values()):
             raise ValueError(
                 "from_estimator needs kernels that are computed from samples: draw matrices themselves; completed "
                 "ones (missing=...) are not kept"
@@ -96,11 +97,11 @@ class KernelMatrixDisplay(Display):
         mixture: Any = 0
         for j in terms if kernel is None else [int(kernel)]:
             bound = terms[j].kernels
-            function, learnt = bound.kernels[0], bound.normaliser
-            matrix = function(samples)  # normalised as was learnt on the training samples
+            compute, learnt = bound.kernels[0], bound.normaliser
+            matrix = compute(samples)  # normalised as was learnt on the training samples
             if learnt.center:
                 assert learnt.grand_means is not None
-                means = function(samples, bound.samples).mean(axis=1)
+                means = compute(samples, bound.samples).mean(axis=1)
                 matrix = matrix - means[:, None] - means[None, :] + learnt.grand_means[0]
             if learnt.mode == "cosine":
                 root = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))

@@ -66,10 +66,11 @@ def weights_of_columns(term: Term, columns: Array) -> Array:
 
 def facts_of(bound: Bound) -> dict[str, Any]:
     """Return what a model has of its kernels and of the bank that it was fitted on."""
-    lacking = bound.kernels.missing_view_summary()
+    assert bound.bank.source is not None
+    lacking = bound.bank.source.missing_view_summary()
     return {
         "kernel_names": np.array(bound.training.names, dtype=object),
-        "kernels": bound.kernels.kernels or None,
+        "kernels": bound.bank.kernels or None,
         "kind": bound.training.kind,
         "bank_bytes": bound.bank.nbytes,
         "cluster": bound.bank.cluster_cost,
@@ -173,7 +174,7 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             groups = [ALWAYS if group is None else group for group in norm.kernel_groups(m)]
             known["kernel_groups"] = np.array(groups, dtype=object)
         function = KernelFunction.mixture(
-            bound.kernels, known["weights"], known["dual_coef"], known["intercept"]
+            bound.bank, known["weights"], known["dual_coef"], known["intercept"]
         )
         values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
         return FittedModel(

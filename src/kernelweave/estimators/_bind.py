@@ -12,10 +12,6 @@ from numpy.typing import NDArray
 from .._components import same_component
 from ..banks import (
     Bank,
-    BoundKernels,
-    Features,
-    PrecomputedKernels,
-    PredictingKernels,
     build_bank,
     check_kernels,
     check_storage,
@@ -27,7 +23,7 @@ from ..banks.normalise import Normaliser
 from ..banks.streaming import spread_rows
 from ..cluster import cluster_bank
 from ..exceptions import ScaleWarning, warn_at_caller
-from ..kernels import resolve_kernels, take, view_of
+from ..kernels import Kernel, resolve_kernels, take, view_of
 from ._inputs import Training
 from ._parameters import Codes
 from ._plan import BankPlan, dtype_name
@@ -38,7 +34,6 @@ class Bound:
     """Training samples on a bank: what solvers read, and what prediction will need."""
 
     bank: Bank
-    kernels: PredictingKernels
     training: Training
     #: where kernels do not suit the scales of the samples, in sentences; for ``findings_``
     findings: tuple[str, ...] = ()
@@ -46,12 +41,12 @@ class Bound:
 
 def bind(training: Training, plan: BankPlan, warn: bool = True) -> Bound:
     """Build the bank of the training samples, and warn where its kernels do not suit their scales."""
-    bank, kernels = _built(training, plan)
-    return Bound(bank, kernels, training, scale_findings(training, kernels, plan, warn))
+    bank = _built(training, plan)
+    return Bound(bank, training, scale_findings(training, bank.kernels, plan, warn))
 
 
 def scale_findings(
-    training: Training, kernels: PredictingKernels, plan: BankPlan, warn: bool = True
+    training: Training, settled: list[Kernel], plan: BankPlan, warn: bool = True
 ) -> tuple[str, ...]:
     """Return where kernels do not suit the scales of the training samples; with a warning of each, at the caller."""
     from ..banks import scales  # not needed to import the estimators
@@ -59,16 +54,16 @@ def scale_findings(
     if training.kernels is None:
         findings = scales.findings_of_matrices(training.samples, plan.center)
     else:
-        settled = kernels.kernels or training.kernels
-        findings = scales.findings_of_kernels(settled, training.samples, plan.center, training.columns)
+        kernels = settled or training.kernels
+        findings = scales.findings_of_kernels(kernels, training.samples, plan.center, training.columns)
     if warn:
         for sentence in findings:
             warn_at_caller(sentence, ScaleWarning)
     return findings
 
 
-def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
-    """Build the bank of the training samples where they are to be, and what prediction needs of it."""
+def _built(training: Training, plan: BankPlan) -> Bank:
+    """Build the bank of the training samples where they are to be."""
     if training.client is not None:
         return _on_cluster(training, plan)
     if plan.missing != "error":
@@ -95,18 +90,13 @@ def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]
         kernels, samples, plan.normalize, plan.center, kind="rows" if rows else "", can=plan.can,
         memory_budget=plan.memory_budget, **others,
     )  # fmt: skip
-    bank, normaliser = build_bank(
+    return build_bank(
         kernels, samples, normalize=plan.normalize, center=plan.center, threads=plan.threads,
         decision=keep(facts, plan.asked()), device=device,
     )  # fmt: skip
-    if kernels is None:
-        return bank, PrecomputedKernels(bank.n, bank.m, normaliser)
-    if isinstance(bank, Features) and (bank.streams or device is not None):
-        return bank, BoundKernels(kernels, samples, normaliser, bank)
-    return bank, BoundKernels(kernels, samples, normaliser)
 
 
-def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+def _on_cluster(training: Training, plan: BankPlan) -> Bank:
     """Build the bank on the workers of ``training.client``."""
     n, samples, rows = training.n, training.samples, training.kind == "rows"
     normaliser = Normaliser.empty(plan.normalize, plan.center, len(training.names), n, training.names)
@@ -116,16 +106,13 @@ def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKer
     kernels = resolve_kernels(training.kernels, samples[spread_rows(n)] if rows else samples)
     if not rows:
         check_kernels(kernels, samples)
-    bank = cluster_bank(
+    return cluster_bank(
         training.client, kernels, samples, normaliser, storage=plan.storage, dtype=plan.dtype,
         memory_budget=plan.memory_budget,
     )  # fmt: skip
-    return bank, BoundKernels(kernels, samples, normaliser, bank if isinstance(bank, Features) else None)
 
 
-def completed(
-    training: Training, plan: BankPlan, train: Codes | None = None
-) -> tuple[Bank, PredictingKernels]:
+def completed(training: Training, plan: BankPlan, train: Codes | None = None) -> Bank:
     """Build a bank of kernels that samples may lack, everything learnt on the samples ``train``."""
     return completed_bank(
         training.kernels, training.samples, plan.missing, normalize=plan.normalize, center=plan.center,
@@ -137,15 +124,15 @@ def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
     """Return a bank of all samples of which everything that was learnt was learnt on the samples of a fold."""
     bank, training = bound.bank, bound.training
     if plan.missing != "error":
-        return completed(training, plan, train)[0]
+        return completed(training, plan, train)
     if training.kernels is not None:
         resolved = resolve_kernels(training.kernels, take(training.samples, train))
-        settled = bound.kernels.kernels or training.kernels
+        settled = bank.kernels or training.kernels
         if any(
             new is not given and not same_component(new, old)
             for new, given, old in zip(resolved, training.kernels, settled, strict=True)
         ):
-            bank, _ = _built(replace(training, kernels=resolved), plan)
+            bank = _built(replace(training, kernels=resolved), plan)
     if plan.center:
         bank = bank.recentred(train)
     if plan.normalize != "trace":

@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .._numerics.stopping import time_limit, time_spent
 from .._typing import Array
-from ..banks import Bank, BoundKernels, KernelFunction
+from ..banks import Bank, KernelFunction
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..norms import Uniform
@@ -51,7 +51,7 @@ def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
     ``k(x, x) - k'G^-1 k + (1 - 1'G^-1 k)^2 / 1'G^-1 1 + ridge``.
     """
     term = function.terms[0]
-    if not isinstance(term.kernels, BoundKernels):
+    if function.completion is not None or term.kernels.samples is None:
         raise ValueError(
             "predict(return_std=True) needs kernels that are computed from samples kept in memory, and not completed "
             "ones (missing=...)"

@@ -48,17 +48,15 @@ class Fit:
 
 def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], float]:
     """Solve every task on one bank, sharing the seconds of the fit; return the fits and the passes they took."""
-    bank, kernels = bound.bank, bound.kernels
+    bank, source = bound.bank, bound.bank.source
     exact = bank.exact()
     if exact is None:  # to certify with: the bank itself unless it is stored in single precision
         exact = bank
-        if np.dtype(plan.bank.dtype) != np.float64 and kernels.samples is not None:
-            exact = Gram(
-                Computed(
-                    kernels.kernels, kernels.samples, bank.n, kernels.normaliser, threads=plan.bank.threads
-                )
-            )
-    by_columns = cache(partial(_by_columns, bound, exact))
+        single = np.dtype(plan.bank.dtype) != np.float64
+        if single and isinstance(source, BoundKernels) and source.samples is not None:
+            threads = plan.bank.threads
+            exact = Gram(Computed(source.kernels, source.samples, bank.n, source.normaliser, threads=threads))
+    by_columns = cache(partial(_by_columns, source, exact))
     stops = TimeShares(plan.stop, len(tasks))
     fits: list[Fit] = []
     for k, task in enumerate(tasks):
@@ -84,12 +82,11 @@ def plain(label: Label) -> Label:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _by_columns(bound: Bound, exact: Bank) -> Bank | None:
+def _by_columns(source: object, exact: Bank) -> Bank | None:
     """Return a bank that sums exactly what kernels are known by, to certify with; None where no kernel is."""
     if exact.on_device or exact.streams or exact.cluster_cost is not None:
         return None
-    known = bound.kernels.exact_columns() if isinstance(bound.kernels, BoundKernels) else {}
-    return exact.by_columns(known)
+    return exact.by_columns(source.exact_columns() if isinstance(source, BoundKernels) else {})
 
 
 def run(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._numerics.matrices import check_sparse, without_duplicates
-from ..banks import Rows, as_rows, as_stack, check_training_stack
+from ..banks import MatrixRows, Rows, as_rows, as_stack, check_training_stack
 from ..banks.decide import keep
 from ..banks.devices import device_of, on_host
 from ..banks.facts import facts_of_kernels
@@ -273,7 +273,7 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
                 f"precomputed rows of new samples must have shape ({expected[0]}, n_new, {expected[1]}): one matrix "
                 f"a kernel, one column a training sample; got {shape}"
             )
-        return matrices
+        return MatrixRows(matrices)
     X = as_frame(X)
     if isinstance(X, Rows):
         if kind != "rows" or X.shape[1] != estimator.n_features_in_:

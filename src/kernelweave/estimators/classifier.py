@@ -375,7 +375,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             )  # fmt: skip
             fitted = FittedModel(
                 stream.weights, stream.coef, 0.0, np.array(training.names, dtype=object),
-                **origin_of_weights([task.norm], m), findings=scale_findings(training, stream.bound, plan.bank),
+                **origin_of_weights([task.norm], m), findings=scale_findings(training, stream.bound.kernels, plan.bank),
                 kernels=stream.bound.kernels, status="streaming", solver=plan.solver.registered_as,
                 kind=training.kind, stream=stream,
             )  # fmt: skip

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from .._components import check_switch, store_parameters
 from .._fitted import FittedModel
 from .._typing import Array
-from ..banks import KernelFunction, Term
+from ..banks import KernelFunction
 from ..losses import Hinge
 from ..norms import Uniform
 from ..problems import FixedSolution, solve_fixed
@@ -236,12 +236,12 @@ class LPBetaClassifier(MKLClassifier):
             values += weights[j] * (K @ svm.beta + svm.intercept)
             dual_coef[..., j] = svm.beta
             intercept = intercept + weights[j] * svm.intercept
-            terms.append(Term.of(bound.kernels, np.array([j]), weights, svm.beta))
+            terms += bound.bank.restrict(np.array([j]), weights, svm.beta)
         return FittedModel(
             weights, dual_coef, intercept, **facts_of(bound), norm_name="none (weights by linear programming)",
             learnt_kernels=np.ones(m, dtype=bool), weights_rule="", C=C, loss=tasks[0].loss, n_passes=bank.passes,
             decision=plan.decision_by("linear programming", bank),
-            function=KernelFunction(terms, intercept, m), findings=self._findings_of(tasks, [values]),
+            function=KernelFunction(terms, intercept, m, bank.completion), findings=self._findings_of(tasks, [values]),
         )  # fmt: skip
 
     def _outputs(

@@ -563,7 +563,7 @@ class MKLRegressorCV(MKLRegressor):
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
             solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
-            function=KernelFunction.mixture(bound.kernels, np.where(left_out, 0.0, weights), beta, intercept),
+            function=KernelFunction.mixture(bound.bank, np.where(left_out, 0.0, weights), beta, intercept),
         ).write(self)  # fmt: skip
         for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
             set_optional(self, name, None)

@@ -94,9 +94,9 @@ class SubsetFits:
                 began = time.perf_counter()
                 some = self._training(kernels)
                 bank: Bank = (
-                    completed(some, self.plan.bank, train)[0] if shared is None else shared.select(kernels)
+                    completed(some, self.plan.bank, train) if shared is None else shared.select(kernels)
                 )
-                fits = self._fits(Bound(bank, self.bound.kernels, some), kernels, tasks)
+                fits = self._fits(Bound(bank, some), kernels, tasks)
                 columns = [
                     bank.mix_product(fit.weights, fit.beta) + fit.certificate.intercept for fit in fits
                 ]
@@ -147,7 +147,7 @@ class SubsetFits:
         """Return the weights of some kernels, fitted on all samples at ``factor`` times C; the mean over problems."""
         some = self._training(kernels)
         if self.plan.bank.missing == "error":
-            bound = Bound(self.bound.bank.select(kernels), self.bound.kernels, some)
+            bound = Bound(self.bound.bank.select(kernels), some)
         else:
             bound = bind(some, self.plan.bank, warn=False)
         fits = self._fits(bound, kernels, [replace(task, C=factor * task.C) for task in self.tasks])
@@ -171,9 +171,8 @@ class SubsetFits:
         if self.plan.bank.missing != "error":
             bound = bind(some, self.plan.bank, warn=False)
         else:
-            kept, _ = self.bound.kernels.restrict(kernels, np.ones(self.training.n))
-            findings = scale_findings(some, kept, self.plan.bank, warn=False)
-            bound = Bound(self.bound.bank.select(kernels), kept, some, findings)
+            chosen = self.bound.bank.select(kernels)
+            bound = Bound(chosen, some, scale_findings(some, chosen.kernels, self.plan.bank, warn=False))
         plan, tasks = self._on(kernels, self.tasks)
         if plan.norm.group_names:  # for fits to come: the groups as they are among these kernels
             groups = [str(group) for group in plan.norm.kernel_groups(len(kernels))]

@@ -22,11 +22,11 @@ KEPT = _listed(
     "kernelweave",
     {
         "_estimating": "SavedTable",
-        "banks.bound": "BoundKernels KernelFunction PrecomputedKernels Term",
-        "banks.completion": "CompletedKernels Completion",
+        "banks.bound": "BoundKernels GivenMatrices KernelFunction MatrixRows Term",
+        "banks.completion": "Completion",
         "banks.decide": "Decision",
         "banks.normalise": "Normaliser",
-        "banks.parts": "MatrixPart MeanScale SampledPart",
+        "banks.parts": "MeanScale Part",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
         "estimators._evidence": "Spread",
@@ -41,7 +41,10 @@ KEPT = _listed(
     },
 )
 #: classes of earlier versions that are others today, which take their attributes
-RENAMED = {"StreamedKernels": "BoundKernels"}
+RENAMED = {
+    "CompletedKernels": "Completion", "MatrixPart": "Part", "PrecomputedKernels": "BoundKernels", "SampledPart": "Part",
+    "StreamedKernels": "BoundKernels",
+}  # fmt: skip
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = _listed(
     "sklearn",

@@ -24,9 +24,10 @@ from sklearn.base import BaseEstimator
 
 from .._estimating import SavedTable, is_frame
 from .._numerics.matrices import check_compressed, check_coordinates
-from ..banks import BoundKernels, CompletedKernels, Completion, KernelFunction, PrecomputedKernels, Term
+from ..banks import BoundKernels, Completion, KernelFunction, MatrixRows, Term
+from ..banks.bound import GivenMatrices
 from ..banks.normalise import Normaliser
-from ..banks.parts import MatrixPart, MeanScale, SampledPart
+from ..banks.parts import MeanScale, Part
 from ..estimators.fitted import has_function
 from ..kernels import Kernel, n_samples, take
 from ..problems import Certificate
@@ -245,20 +246,21 @@ def _check_kernels(part: Any) -> None:
     elif isinstance(part, BoundKernels):
         if not isinstance(part.kernels, list) or not all(isinstance(one, Kernel) for one in part.kernels):
             raise ValueError("kernels of the model are no list of kernels")
-        if not isinstance(part.normaliser, Normaliser) or len(part.kernels) != part.normaliser.scale.size:
+        given = part.given
+        if given is not None:
+            if not isinstance(given, GivenMatrices) or type(given.n) is not int or type(given.m) is not int:
+                raise ValueError("the model does not know its matrices")
+            if part.kernels or min(given.n, given.m) < 0:
+                raise ValueError(f"a model on {given.m!r} matrices of {given.n!r} samples")
+            _positions("matrices", given.index, given.m)
+            if given.columns is not None:
+                _positions("columns of the matrices", given.columns, given.n)
+        count = len(part.kernels) if given is None else given.index.size
+        if not isinstance(part.normaliser, Normaliser) or count != part.normaliser.scale.size:
             raise ValueError("the normalisation is not that of the kernels")
-        if part.bank is not None:
-            raise ValueError("kernels of the model hold a bank")
         if part.direction is not None:
             _numbers("direction of the function", part.direction, (None,), (None, None))
             _numbers("starts of the kernels", part.starts, (len(part.kernels) + 1,))
-    elif isinstance(part, PrecomputedKernels):
-        if type(part.n) is not int or type(part.m) is not int or min(part.n, part.m) < 0:
-            raise ValueError(f"a model on {part.m!r} matrices of {part.n!r} samples")
-        kept = np.arange(part.m) if part.index is None else part.index
-        if not isinstance(part.normaliser, Normaliser) or len(kept) != part.normaliser.scale.size:
-            raise ValueError("the normalisation is not that of the matrices")
-        _positions("matrices", kept, part.m)
     elif isinstance(part, Certificate):
         if not part.finite:
             raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
@@ -274,10 +276,15 @@ def _check_function(part: KernelFunction) -> None:
     terms = part.terms
     if type(part.m) is not int or not (isinstance(terms, list) and all(isinstance(t, Term) for t in terms)):
         raise ValueError("model file: invalid function")
+    learnt = part.completion
+    if not isinstance(learnt, Completion | None) or not terms:
+        raise ValueError("model file: invalid function")
     for term in terms:
         _positions("kernels with weight", term.index, part.m)
-        if not isinstance(term.kernels, BoundKernels | PrecomputedKernels | CompletedKernels):
+        if not isinstance(term.kernels, BoundKernels):
             raise ValueError("the function of the model stands on no kernels")
+        if type(term.part) is not int or not 0 <= term.part < (1 if learnt is None else len(learnt.parts)):
+            raise ValueError("a term of the function is of no part of the kernels")
         count = term.index.size
         _numbers("weights of the function", term.weights, (count,), (None, count))
         _numbers("coefficients of the function", term.coef, (None,), (None, None))
@@ -285,26 +292,37 @@ def _check_function(part: KernelFunction) -> None:
             raise ValueError("the function of the model has other kernels than weights")
 
 
-def _check_completed(part: CompletedKernels) -> None:
-    learnt, parts = part.completion, part.parts
-    if not (isinstance(parts, list) and all(isinstance(one, SampledPart | MatrixPart) for one in parts)):
+def _check_completed(learnt: Completion) -> None:
+    parts = vars(learnt).get("parts")
+    if parts is None:
+        return  # of 0.2.0, where another object held it
+    if not (isinstance(parts, list) and all(isinstance(one, Part) for one in parts)):
         raise ValueError("the completed kernels of the model have no parts")
-    if not isinstance(learnt, Completion) or type(part.n) is not int or type(part.m) is not int:
+    if type(learnt.n) is not int or type(learnt.m) is not int:
         raise ValueError("the model does not know how kernels were completed")
     _numbers("patterns of the model", learnt.patterns, (None, len(parts)))
     _numbers("penalties of the model", learnt.penalties, (len(learnt.patterns), len(parts)))
     if learnt.patterns.dtype != bool or len(learnt.rows) != len(parts):
         raise ValueError("the patterns of the model are not those of its parts")
     for one, rows in zip(parts, learnt.rows, strict=True):
-        _positions("samples of a part", rows, part.n)
+        _positions("samples of a part", rows, learnt.n)
         members = np.asarray(one.members)
-        if members.ndim != 1 or members.dtype.kind != "i" or not np.all((members >= -1) & (members < part.m)):
+        if (
+            members.ndim != 1
+            or members.dtype.kind != "i"
+            or not np.all((members >= -1) & (members < learnt.m))
+        ):
             raise ValueError("kernels of a part are not those of the model")
-        if not isinstance(one.scale, MeanScale) or not isinstance(one.normaliser, Normaliser):
+        if not isinstance(one.scale, MeanScale) or not isinstance(one.bound, BoundKernels):
             raise ValueError("a part of the model was not normalised")
         _numbers("means of a part", one.scale.row_means, (rows.size,))
-        if len(one.normaliser.scale) != members.size:
+        if len(one.bound.normaliser.scale) != members.size:
             raise ValueError("the normalisation of a part is not that of its kernels")
+        if one.bound.given is not None:
+            if not isinstance(one.bound.samples, MatrixRows):
+                raise ValueError("a part of the model has no rows")
+            own = one.bound.samples.matrices[one.needs[0]]
+            _numbers("rows of a part", own, (rows.size, one.bound.given.n))
 
 
 def _check_encoder(part: Any) -> None:
@@ -349,9 +367,9 @@ def _check_estimator(part: Any) -> None:
 
 #: by the name of a type, which the list of types makes sure of: importing scikit-learn's would be slow
 CHECKS: dict[str, Callable[[Any], None]] = {
-    "Normaliser": _check_kernels, "BoundKernels": _check_kernels, "PrecomputedKernels": _check_kernels,
+    "Normaliser": _check_kernels, "BoundKernels": _check_kernels,
     "Linear": _check_kernels, "Certificate": _check_kernels, "Stream": _check_kernels,
-    "CompletedKernels": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
+    "Completion": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
     "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
 }  # fmt: skip
 
@@ -389,43 +407,46 @@ def _try_out(model: Any) -> None:
 def _samples(model: Any) -> Iterator[tuple[Any, bool]]:
     """Yield rows that a model should take, and whether it was fitted on them; none where it was not fitted."""
     terms = model._function.terms if has_function(model) else []
-    bound = terms[0].kernels if terms else None
-    if isinstance(bound, PrecomputedKernels):
-        _numbers("dual_coef_", model.dual_coef_, (bound.n,), (bound.n, None), (bound.n, None, None))
-        _numbers("weights_", model.weights_, (bound.m,), (None, bound.m))
-        yield np.ones((bound.m, 1, bound.n)), False
+    completion = model._function.completion if terms else None
+    bound = terms[0].kernels if terms and completion is None else None
+    if bound is not None and bound.given is not None:
+        n, m = bound.given.n, bound.given.m
+        _numbers("dual_coef_", model.dual_coef_, (n,), (n, None), (n, None, None))
+        _numbers("weights_", model.weights_, (m,), (None, m))
+        yield np.ones((m, 1, n)), False
     elif bound is not None and bound.samples is not None and n_samples(bound.samples) > 0:
         yield take(bound.samples, [0]), True
     elif (width := getattr(model, "n_features_in_", None)) is not None:
         if type(width) is not int or not 0 <= width < 2**31:
             raise ValueError(f"a model of {width!r} columns")
         yield sp.csr_matrix((1, width)) if width > MANY_COLUMNS else np.ones((1, width)), False
-    for term in terms:
-        if isinstance(term.kernels, CompletedKernels):
-            yield _incomplete(model, term.kernels), False
+    if completion is not None:
+        yield _incomplete(model, completion), False
 
 
-def _incomplete(model: Any, bound: CompletedKernels) -> Any:
+def _incomplete(model: Any, completion: Completion) -> Any:
     """Return rows that a model of incomplete views takes: some are complete, others lack what a training sample lacks.
 
     A pattern for every part of the kernels that samples lack; of a large model just one, since each costs a solve.
     """
-    patterns = bound.completion.patterns
-    lacking = [int(np.argmin(patterns[:, p])) for p in range(len(bound.parts)) if not patterns[:, p].all()]
-    chosen = list(dict.fromkeys(lacking))[: 1 if bound.n > MANY_SAMPLES else None]
+    patterns = completion.patterns
+    lacking = [
+        int(np.argmin(patterns[:, p])) for p in range(len(completion.parts)) if not patterns[:, p].all()
+    ]
+    chosen = list(dict.fromkeys(lacking))[: 1 if completion.n > MANY_SAMPLES else None]
     count = max(ENOUGH_ROWS, len(chosen) + 1)
-    lacks = np.zeros((count, len(bound.parts)), dtype=bool)
+    lacks = np.zeros((count, len(completion.parts)), dtype=bool)
     lacks[: len(chosen)] = ~patterns[chosen]
-    if isinstance(bound.parts[0], MatrixPart):
-        rows = np.ones((len(bound.parts), count, bound.n))
+    if completion.parts[0].bound.given is not None:
+        rows = np.ones((len(completion.parts), count, completion.n))
         rows[lacks.T] = np.nan
         return rows
-    known, samples = model._views, bound.parts[0].own()
+    known, samples = model._views, completion.parts[0].bound.samples
     if not isinstance(known, KnownViews) or not isinstance(samples, Views):
         raise ValueError("the model does not know its views")
     views, blocks = take(samples, np.zeros(count, dtype=np.intp)), {}
     for k, (name, block) in enumerate(views.items()):
-        needing = [p for p, part in enumerate(bound.parts) if k in part.needs]
+        needing = [p for p, part in enumerate(completion.parts) if k in part.needs]
         gone = np.asarray(lacks[:, needing].all(axis=1)) & bool(needing)  # all of none would be all
         if not sp.issparse(block):
             # the sample at hand may lack the view itself; there is no value that would do for all objects

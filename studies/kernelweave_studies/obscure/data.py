@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave import kernels as kw
-from kernelweave.banks import BoundKernels, build_bank
+from kernelweave.banks import build_bank
 from kernelweave.losses import MulticlassHinge
 from kernelweave.norms import Norm
 from kernelweave.problems import MKLProblem
@@ -86,12 +86,12 @@ def mnist_kernels(degree: int, width: float) -> Any:
     return kw.per_view(blocks(), kw.linear(), kw.polynomial(degree), kw.gaussian(width, relative=True))
 
 
-def bind(kernels: Any, X: np.ndarray, **options: Any) -> tuple[Any, BoundKernels]:
+def bind(kernels: Any, X: np.ndarray, **options: Any) -> tuple[Any, Any]:
     """Bank on training samples, and what predicts from it."""
     expanded = kw.expand_kernels(kw.as_spec(kernels), kw.Schema.of(X))
     resolved = kw.resolve_kernels(expanded, X)
-    bank, normaliser = build_bank(resolved, X, **{"normalize": "trace", **options})
-    return bank, BoundKernels(resolved, X, normaliser)
+    bank = build_bank(resolved, X, **{"normalize": "trace", **options})
+    return bank, bank.source
 
 
 def problem_of(bank: Any, y: np.ndarray, norm: Norm, C: float) -> MKLProblem:

@@ -36,7 +36,7 @@ def warm_up(solver: Any, problem: MKLProblem) -> None:
     """Compile what the solver needs, on a small problem of the same kind, so that no compiler is timed."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(3, 20, 5))
-    bank, _ = build_bank(None, Z @ Z.transpose(0, 2, 1))
+    bank = build_bank(None, Z @ Z.transpose(0, 2, 1))
     small = problem_of(bank, np.arange(20) % 3, problem.norm, 1.0)
     state = solver.init(small, None, 1e-3)
     for _ in range(12):

@@ -41,7 +41,7 @@ def keys(repeats: int) -> list[Key]:
 
 def _problem(C: float, seed: int, norm: Any) -> MKLProblem:
     split = uci_split("ionosphere", seed)
-    bank, _ = build_bank(uci_kernels().expand(Schema(split.X.shape[1])), split.X)
+    bank = build_bank(uci_kernels().expand(Schema(split.X.shape[1])), split.X)
     y = np.where(split.y == np.unique(split.y)[1], 1.0, -1.0)
     return MKLProblem(bank, Hinge(), norm, y, C, fit_intercept=False)
 

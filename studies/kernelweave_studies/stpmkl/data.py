@@ -53,7 +53,7 @@ def flipped_split(name: str, q: float, seed: int) -> FlippedSplit:
 
 def problem_of(split: Split, lam: float, rho: float) -> MKLProblem:
     """StPMKL in the paper's units: ``C = 1 / (lam n)``, ``budget = rho / n``, no intercept."""
-    bank, _ = build_bank(study_kernels().expand(kw.Schema(split.X.shape[1])), split.X)
+    bank = build_bank(study_kernels().expand(kw.Schema(split.X.shape[1])), split.X)
     n = split.y.size
     loss = BudgetedHinge(min(1.0, rho / n))
     return MKLProblem(bank, loss, L1(), split.y.astype(float), 1.0 / (lam * n), fit_intercept=False)

@@ -41,7 +41,7 @@ def work(key: Key) -> list[Row]:
     problem = problem_of(split, float(key["lam"]), RHO)
     # Gaussians have ones on their diagonal, so that samples of both parts share a bank without being normalised again
     expanded = study_kernels().expand(Schema(split.X.shape[1]))
-    both, _ = build_bank(expanded, np.vstack([split.X, split.X_test]), normalize=None)
+    both = build_bank(expanded, np.vstack([split.X, split.X_test]), normalize=None)
     cross = both.block(np.arange(n, both.n), np.arange(n), np.arange(both.m))
 
     def row(when: str, coefficients: np.ndarray, gap: float) -> Row:
