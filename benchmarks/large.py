@@ -298,11 +298,11 @@ def gpu_row(model, what, n, m, build, total, device, bandwidth, columns):
 
     bank = model.bank_
     a = np.random.default_rng(0).standard_normal((n, columns) if columns > 1 else n)
-    taken = median_seconds(lambda: bank.products(a), device, 3)
+    taken = median_seconds(lambda: bank.storage.products(a), device, 3)
     limit = bank.nbytes / bandwidth if bank.nbytes else float("nan")
     peak = torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else float("nan")
     return {
-        "problem": what, "n": n, "m": m, "solver": model.solver_, "bank": bank.precision, "bank, GB": bank.nbytes / 1e9,
+        "problem": what, "n": n, "m": m, "solver": model.solver_, "bank": bank.decision.dtype, "bank, GB": bank.nbytes / 1e9,
         "building, s": build, "fit, s": total, "relative gap": model.certificate_.relative_gap,
         "objective": model.certificate_.primal, "passes": model.n_passes_, "iterations": model.n_iter_,
         "support": int(model.support_.size), "pass, ms": 1e3 * taken, "limit, ms": 1e3 * limit, "ratio": taken / limit,
@@ -332,7 +332,7 @@ def mnist(options, bandwidth, targets, solver):
     build, total = fitted_on(model, split.X, split.y, options.device, repeats=REPEATS if quick else 1)
     print(model.trace_.to_string(), flush=True)
     row = gpu_row(model, "MNIST", len(split.y), 12, build, total, options.device, bandwidth, 10)
-    del model.bank_.store[:]
+    del model.bank_.storage.store[:]
     row |= predicted(model, split.X_test, split.y_test, options.device)
     show([row])
     name = f"MNIST, {len(split.y):,} images, {solver}"

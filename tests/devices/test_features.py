@@ -83,6 +83,9 @@ def test_sweeps_agree_with_the_host(dtype, made):
     # what certifies is in double precision, whatever is kept
     np.testing.assert_allclose(bank.exact().forward(w), host.forward(w), atol=1e-12 * size)
     np.testing.assert_allclose(bank.storage.mean_squares(), host.storage.mean_squares(), rtol=near)
+    scaled = bank.storage.scale[:, None] * host.diag()
+    np.testing.assert_allclose(bank.exact().diag(), scaled, rtol=1e-10)
+    np.testing.assert_allclose(bank.diag(), scaled, rtol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -95,6 +98,18 @@ def test_fit_with_features_on_a_device_is_certified_in_double(dtype):
     host = MKLClassifier(kernels, **settings).fit(X, y)
     assert there.certificate_.relative_gap <= 1e-3
     assert there.certificate_.primal == pytest.approx(host.certificate_.primal, rel=2e-3)
+
+
+def test_features_that_the_device_makes_are_never_made_for_all_rows_on_the_host(monkeypatch):
+    def blocks(*arguments):
+        raise AssertionError("the host makes the features of all rows")
+
+    monkeypatch.setattr(FeatureStream, "blocks", blocks)
+    X = samples(400)
+    y = np.where(np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] > 0, 1, -1)
+    kernels = [kw.random_fourier(width, n_features=40) for width in (0.5, 1.0)]
+    model = MKLClassifier(kernels, loss="logistic", device="cpu", storage="lowrank", solver="lbfgs", norm=1.5)
+    assert model.fit(X, y).status_ == "converged"
 
 
 def test_features_that_half_precision_cannot_hold_are_refused():
