@@ -1,13 +1,14 @@
 """Convex losses: value, gradient, conjugate, dual set."""
 
-from ._base import DualBudget, Loss, QuadraticDual, make_loss, registry
+from ._base import CurvatureRoot, DualBudget, Loss, QuadraticDual, make_loss, registry
 from .margin import BudgetedHinge, Hinge, HuberHinge, Logistic, SquaredHinge, budget_from_noise_rate
 from .multiclass import MulticlassHinge, Multinomial, own_class
 from .regression import EpsilonInsensitive, Squared
+from .survival import CensoredSquared, Cox, SurvivalLoss
 
 __all__ = [
-    "BudgetedHinge", "DualBudget", "EpsilonInsensitive", "Hinge", "HuberHinge", "Logistic", "Loss",
-    "MulticlassHinge", "Multinomial", "QuadraticDual", "Squared", "SquaredHinge", "budget_from_noise_rate",
+    "BudgetedHinge", "CensoredSquared", "Cox", "CurvatureRoot", "DualBudget", "EpsilonInsensitive", "Hinge", "HuberHinge", "Logistic", "Loss",
+    "MulticlassHinge", "Multinomial", "QuadraticDual", "Squared", "SquaredHinge", "SurvivalLoss", "budget_from_noise_rate",
     "make_loss", "own_class", "registry",
 ]  # fmt: skip
 

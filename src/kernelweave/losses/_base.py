@@ -7,7 +7,7 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._components import Component, Registry
 from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
-from .._typing import Array
+from .._typing import Array, Index
 
 
 class QuadraticDual(NamedTuple):
@@ -34,6 +34,24 @@ class DualBudget(NamedTuple):
     free: Array
     limit: float
 
+
+class CurvatureRoot(Protocol):
+    """R with ``R R'`` the second derivative of a ``total``, on the samples ``order`` in that order."""
+
+    order: Index
+
+    def times(self, z: Array) -> Array:
+        """``R z``."""
+
+    def transposed(self, v: Array) -> Array:
+        """``R'v``; leading axes are columns."""
+
+    def sandwich(self, K: Array) -> Array:
+        """``R'K R``, of a matrix of all samples."""
+
+
+#: relative error of decision values that fit targets exactly, but for rounding
+FITTED = 1e4 * float(np.finfo(float).eps)
 
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
 
@@ -67,6 +85,11 @@ class Loss(Component):
     joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether samples stand in each other's losses: ``total`` and its derivatives are all there is, and the second one
+    #: has a root (``hessian_root``)
+    coupled: ClassVar[bool] = False
+    #: what ``unit`` counts in
+    unit_name: ClassVar[str] = ""
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
 
@@ -140,6 +163,18 @@ class Loss(Component):
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
         return float(np.sum(c * self.value(y, f)))
 
+    def total_gradient(self, y: Array, f: Array, c: Array) -> Array:
+        """Return the derivative of ``total`` in f."""
+        return np.asarray(c * self.gradient(y, f))
+
+    def total_curvature(self, y: Array, f: Array, c: Array) -> Array:
+        """Return the second derivative of ``total`` in every value, or an upper bound of the whole matrix."""
+        return np.asarray(c * self.curvature(y, f))
+
+    def hessian_root(self, y: Array, f: Array, c: Array) -> CurvatureRoot:
+        """Return a root of the second derivative of ``total``, of a coupled loss."""
+        raise NotImplementedError
+
     def gain(self, y: Array, beta: Array, c: Array) -> float:
         """Return the loss's part of the dual objective, ``-total*(-beta)``: ``-sum_i c_i l*(-beta_i / c_i)``."""
         used = c > 0
@@ -155,6 +190,14 @@ class Loss(Component):
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""
         return 1.0
+
+    def unit(self, y: Array, c: Array) -> float:
+        """Return what gaps are measured in where that is less than the objective: ``c`` times ``unit_name``; 0: never."""
+        return 0.0
+
+    def rounding(self, y: Array, c: Array) -> float:
+        """Return what rounding alone makes of ``total`` where targets are fitted exactly; 0 where they never are."""
+        return self.total(y, y * (1.0 + FITTED), c) if "regression" in self.tasks else 0.0
 
     def dual_budget(self, y: Array, c: Array) -> DualBudget | None:
         """Return the constraint on all coefficients of one column together, None where there is none."""

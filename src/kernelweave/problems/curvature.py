@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._numerics.namespace import to_numpy
 from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
 from .certificate import TINY
@@ -64,6 +65,13 @@ class Curvature:
         self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         loss, beta, y, c = problem.loss, inner.beta, problem.y, problem.c
+        if loss.coupled:  # V'R (I + R'K R)^-1 R'V, with R at the solution
+            root = loss.hessian_root(y, inner.decision + inner.intercept, c)
+            block = root.sandwich(np.asarray(to_numpy(K), dtype=float))
+            block.flat[:: block.shape[0] + 1] += 1.0
+            V = root.transposed(products[:, np.searchsorted(rows, root.order)])
+            self._parts = [(block, V.T, np.zeros((0, V.shape[1])))]
+            return
         if not loss.joint and y.ndim == 1:
             free, *part = _gather(problem, K, beta, y, c, rows, products)
             self._parts = [tuple(part)]  # type: ignore[list-item]

@@ -34,6 +34,7 @@ class FixedSolution:
     dual: float
     iterations: int  # of SMO or Newton's method
     margin: float = 1.0  # of the loss
+    unit: float = 0.0  # of the loss
 
     @property
     def gap(self) -> float:
@@ -43,7 +44,7 @@ class FixedSolution:
     @property
     def relative_gap(self) -> float:
         """Relative gap of the inner problem, in units of the margin."""
-        return relative_gap(self.primal, self.dual) / self.margin
+        return relative_gap(self.primal, self.dual, unit=self.unit) / self.margin
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ class Inner:
         b = loss.best_intercept(y, product, c) if self.fit_intercept else 0.0
         f = product + b
         primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
-        return FixedSolution(beta, product, b, primal, dual, iterations, loss.margin(y, f, c))
+        return FixedSolution(
+            beta, product, b, primal, dual, iterations, loss.margin(y, f, c), loss.unit(y, c)
+        )
 
 
 def solve_fixed(
@@ -112,7 +115,7 @@ def solve_fixed(
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
     # the SMO engine takes matrices in single precision as they are, and sums in double
-    if y.ndim == 2 or loss.joint or loss.has_curvature or loss.dual_budget(y, c) is not None:
+    if y.ndim == 2 or loss.joint or loss.coupled or loss.has_curvature or loss.dual_budget(y, c) is not None:
         inner = Inner(K.astype(float, copy=False), loss, y, c, fit_intercept)
         return _solve_otherwise(inner, target, start, keep_product)
     from .._numerics.smo import solve_box_qp
@@ -154,13 +157,15 @@ def _solve_otherwise(
 ) -> FixedSolution:
     """Solve what is not one box QP: several classes together, several columns, curved losses, a budget."""
     from .joint import solve_joint, solve_softmax
-    from .newton import solve_newton
+    from .newton import solve_coupled, solve_newton
 
     loss, y, c = inner.loss, inner.y, inner.c
     if loss.joint:
         if loss.has_curvature:
             return solve_softmax(inner, target, start)
         return solve_joint(inner, target, start, keep_product)
+    if loss.coupled:
+        return solve_coupled(inner, target, start)
     if y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1]))):
         if loss.has_curvature:
             return solve_newton(inner, target, start)

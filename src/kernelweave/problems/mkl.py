@@ -104,10 +104,7 @@ class MKLProblem:
         #: inner problems in a row that could not be solved: double precision does not hold them
         self.unsolved = 0
         #: what rounding alone makes of the objective where a regression fits its targets exactly
-        self.tiny = TINY
-        if "regression" in loss.tasks:
-            fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
-            self.tiny = max(loss.total(self.y, fitted, self.c), TINY)
+        self.tiny = max(loss.rounding(self.y, self.c), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
@@ -201,7 +198,10 @@ class MKLProblem:
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        certificate = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
+        unit = self.loss.unit(self.y, self.c)
+        certificate = Certificate(
+            primal, dual, beta, intercept, self.tiny, margin, scope=self.scope, unit=unit, unit_name=self.loss.unit_name
+        )
         if point.cuts is None:
             return certificate
         # the better of a single dual point's bound and that of many cuts, recomputed unless it is known
@@ -259,7 +259,8 @@ class MKLProblem:
         self.unsolved = self.unsolved + 1 if inner.relative_gap > max(target, UNSOLVED) else 0
         if not curvature:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
-        rows = support(inner.beta)
+        # a coupled loss bends along samples whose coefficients happen to be zero, too
+        rows = np.flatnonzero(self.c > 0) if self.loss.coupled else support(inner.beta)
         if expect_last:
             return Oracle(weights, inner, self.bank.quad(inner.beta), Curvature(self, K, inner, rows))
         # the products on the support give the quadratic forms too: one read for both
