@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         inspection,
         kernels,
         losses,
+        metrics,
         norms,
         omics,
         persistence,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         MKLClassifierCV,
         MKLRegressor,
         MKLRegressorCV,
+        MKLSurvival,
+        MKLSurvivalCV,
         NoisyLabelMKLClassifier,
         Shift,
         SimilarityClassifier,
@@ -55,6 +58,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         held_similarities,
         mkl_path,
     )
+    from .metrics import survival
     from .views import Views, ViewScaler
 
 __version__ = "0.3.0"
@@ -70,6 +74,8 @@ __all__ = [
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MKLSurvival",
+    "MKLSurvivalCV",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
@@ -92,6 +98,7 @@ __all__ = [
     "inspection",
     "kernels",
     "losses",
+    "metrics",
     "mkl_path",
     "norms",
     "omics",
@@ -100,6 +107,7 @@ __all__ = [
     "report",
     "similarity",
     "solvers",
+    "survival",
     "views",
 ]
 
@@ -111,7 +119,7 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         if name in __all__:
             if find_spec(f"kernelweave.{name}") is not None:
                 return import_module(f"kernelweave.{name}")
-            home = "views" if name in ("Views", "ViewScaler") else "estimators"
+            home = {"Views": "views", "ViewScaler": "views", "survival": "metrics"}.get(name, "estimators")
             return getattr(import_module(f"kernelweave.{home}"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 

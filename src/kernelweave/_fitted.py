@@ -68,6 +68,9 @@ class FittedModel:
     function: KernelFunction | None = None
     kind: Any = None
     spread: Any = None
+    #: of survival: Harrell's concordance of the training samples, and cumulative hazards at a decision value of zero
+    concordance: float | None = None
+    baseline: Any = None
     stream: Stream | None = None
 
     @classmethod
@@ -103,7 +106,7 @@ class FittedModel:
         return dict(zip(places, each, strict=True)) if len(places) > 1 else None
 
 
-PRIVATE = ("function", "kind", "spread", "stream")
+PRIVATE = ("function", "kind", "spread", "stream", "baseline")
 #: fields and the attributes that they are
 ATTRIBUTES = {
     one.name: f"_{one.name}" if one.name in PRIVATE else f"{one.name}_" for one in fields(FittedModel)

@@ -17,6 +17,7 @@ from .features import KernelFeatures
 from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
 from .regressor import MKLRegressor, MKLRegressorCV
+from .survival import MKLSurvival, MKLSurvivalCV
 
 if TYPE_CHECKING:
     from ..similarity import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlignmentClassifier", "BestKernelClassifier", "Denoise", "Flip", "KernelFeatures", "LPBetaClassifier",
-    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MeanKernelClassifier",
+    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MKLSurvival", "MKLSurvivalCV", "MeanKernelClassifier",
     "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
     "SimilarityClassifier", "SimilarityFeatures", "Square", "held_similarities", "mkl_path",
 ]  # fmt: skip

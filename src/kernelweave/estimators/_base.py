@@ -181,11 +181,16 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
             decision=decision, n_passes=n_passes, function=function, findings=self._findings_of(tasks, values),
+            **self._own_parts(tasks, values),
         )  # fmt: skip
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         """Return what a reader must know first, from the decision values of the training samples."""
         return ()
+
+    def _own_parts(self, tasks: list[Task], values: list[Array]) -> dict[str, Any]:
+        """Return what else is to be kept of a fit, from the decision values of the training samples."""
+        return {}
 
     def _warm_started(self, tasks: list[Task], bank: Bank) -> list[Task]:
         """Start the tasks at the previous fit, if that was of the same shape in every respect."""

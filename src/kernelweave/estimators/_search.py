@@ -97,6 +97,8 @@ class Search:
     stops: TimeShares
     #: place of the plan that is kept unless another is clearly ahead; None where the largest mean score decides
     default: int | None = 0
+    #: whether ``score`` takes the decision values of all samples
+    sees_all: bool = False
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class Search:
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
                     key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
-                    row = {**key, **self.score(values[test], test), **facts}
+                    row = {**key, **self.score(values if self.sees_all else values[test], test), **facts}
                     self.rows.append({**row, "score_time": time.perf_counter() - began})
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points

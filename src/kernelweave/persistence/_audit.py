@@ -30,6 +30,7 @@ KEPT = _listed(
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
         "estimators._evidence": "Spread",
+        "estimators.survival": "Baseline Followed",
         "persistence._state": "SavedCurve",
         "problems.certificate": "Certificate",
         "similarity.fits": "SimilarityFit",
