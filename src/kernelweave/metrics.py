@@ -81,7 +81,9 @@ def _read_events(event: NDArray[Any], event_value: Any) -> NDArray[np.bool_]:
     if event.dtype.kind == "b" and event_value is None:
         return event
     # NaN is not itself
-    missing = np.array([value is None or value is not value or value != value for value in event.ravel().tolist()])
+    missing = np.array(
+        [value is None or value is not value or value != value for value in event.ravel().tolist()]
+    )
     if missing.any():
         raise ValueError(
             f"{np.count_nonzero(missing)} samples do not say whether the event happened, the first in row "
@@ -95,7 +97,9 @@ def _read_events(event: NDArray[Any], event_value: Any) -> NDArray[np.bool_]:
         return np.asarray(event == event_value)
     if event.dtype.kind in "iuf" and set(codes) <= {0, 1}:
         return np.asarray(event == 1)
-    known = [code for code in codes if isinstance(code, str) and code.lower().split(":")[-1].strip() in EVENT_WORDS]
+    known = [
+        code for code in codes if isinstance(code, str) and code.lower().split(":")[-1].strip() in EVENT_WORDS
+    ]
     if len(known) == 1 and len(codes) <= 2:
         return np.asarray(event == known[0])
     raise ValueError(
@@ -187,7 +191,7 @@ def kaplan_meier(y: Any, sample_weight: ArrayLike | None = None, *, censoring: b
     if censoring:
         at_risk, events = at_risk - events, leaving - events
     share = np.divide(events, at_risk, out=np.zeros(times.size), where=events > 0)
-    return StepFunction(times, np.cumprod(1.0 - share), 1.0)
+    return StepFunction(times, np.asarray(np.cumprod(1.0 - share), dtype=float), 1.0)
 
 
 def log_rank_p_value(y: Any, groups: ArrayLike) -> float:
@@ -231,7 +235,7 @@ def log_rank_p_value(y: Any, groups: ArrayLike) -> float:
 
 
 def concordance(y: Any, risk: ArrayLike) -> float:
-    """Return Harrell's concordance: of the pairs of which one had the event first, the share whose risks are in that order.
+    """Return Harrell's concordance: the share of pairs, of which one had the event first, whose risks say so.
 
     Equal risks count half, and at equal times a sample without event is the later one; as scikit-survival has it.  It
     takes O(n log n).
@@ -253,7 +257,7 @@ def concordance(y: Any, risk: ArrayLike) -> float:
 
 
 def concordance_ipcw(train: Any, test: Any, risk: ArrayLike, tau: float | None = None) -> float:
-    """Return Uno's concordance: pairs weighted by how likely they were to be seen, so that it hardly hangs on censoring.
+    """Return Uno's concordance: pairs are weighted by how likely they were to be seen, against what censoring hides.
 
     Parameters
     ----------
@@ -279,7 +283,9 @@ def _pairs(time: Array, event: NDArray[np.bool_], risk: ArrayLike, weight: Array
 
     risks = np.asarray(risk, dtype=float)
     if risks.shape != time.shape or np.isnan(risks).any():
-        raise ValueError(f"risk must be one number per sample, {time.size} of them, got the shape {risks.shape}")
+        raise ValueError(
+            f"risk must be one number per sample, {time.size} of them, got the shape {risks.shape}"
+        )
     order = np.argsort(time, kind="stable")
     new = np.append(True, np.diff(time[order]) > 0)[: time.size]
     tie = np.maximum.accumulate(np.where(new, np.arange(time.size), 0))
@@ -288,7 +294,9 @@ def _pairs(time: Array, event: NDArray[np.bool_], risk: ArrayLike, weight: Array
     tree = np.zeros(values.size + 1, dtype=np.int64)
     concordant, tied, comparable = concordant_pairs(order, tie, event, weight, low, high, place, tree)
     if comparable <= 0.0:
-        raise ValueError("no two samples can be compared: nobody has an event while another one is known to be without")
+        raise ValueError(
+            "no two samples can be compared: nobody has an event while another one is known to be without"
+        )
     return float((concordant + 0.5 * tied) / comparable)
 
 
@@ -317,14 +325,18 @@ def brier_score(train: Any, test: Any, survived: ArrayLike, times: ArrayLike) ->
         )
     known = kaplan_meier(train, censoring=True)
     if not np.all((at >= 0) & (at <= known.x[-1])):
-        raise ValueError(f"times must be between 0 and the last time of the training samples, {known.x[-1]:g}")
+        raise ValueError(
+            f"times must be between 0 and the last time of the training samples, {known.x[-1]:g}"
+        )
     late = known(at)
     with np.errstate(divide="ignore"):
         # nobody is known to be without event where all are censored: such samples say nothing
         own, left = (np.where(share > 0, 1.0 / share, 0.0) for share in (known(time), late))
     had = (time[:, None] <= at) & event[:, None]
     has_not = time[:, None] > at
-    return np.asarray(np.mean(predicted**2 * had * own[:, None] + (1.0 - predicted) ** 2 * has_not * left, axis=0))
+    return np.asarray(
+        np.mean(predicted**2 * had * own[:, None] + (1.0 - predicted) ** 2 * has_not * left, axis=0)
+    )
 
 
 def integrated_brier_score(train: Any, test: Any, survived: ArrayLike, times: ArrayLike) -> float:
@@ -368,7 +380,9 @@ def partial_likelihood(y: Any, risk: ArrayLike, strata: ArrayLike | None = None)
 SCORES = ("likelihood", "concordance", "concordance_ipcw", "brier")
 
 
-def scorer(name: str = "concordance", *, tau: float | None = None, times: ArrayLike | None = None) -> Callable[..., float]:
+def scorer(
+    name: str = "concordance", *, tau: float | None = None, times: ArrayLike | None = None
+) -> Callable[..., float]:
     """Return a scorer of fitted estimators for ``cross_val_score`` or ``GridSearchCV``: larger is better.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Sweeps over risk sets: the partial likelihood of Cox with Breslow's ties, its root of the Hessian, its dual, concordance.
+"""Sweeps over risk sets: Cox's partial likelihood with Breslow's ties, its root of the Hessian, its dual; concordance.
 
 Samples are sorted by stratum and time; ``x_i = f_i + ln c_i``, ``e_i = exp(x_i)``.  Of an event time k, ``D_k`` is the
 sum of c over its events and ``S_k`` the sum of e over the risk set, which is everybody of the stratum from there on.
@@ -41,7 +41,7 @@ class RiskSets(NamedTuple):
 
 
 class Hazards(NamedTuple):
-    """At decision values: logarithms of the sums over risk sets and of the cumulative hazard, by sample, and the loss."""
+    """At decision values: the loss, and by sample logarithms of the sums over risk sets and of the cumulative hazard."""
 
     x: Array
     log_s: Array
@@ -87,9 +87,9 @@ def _hazards(x, events, tie, last, log_s, log_h):
 
 @njit(cache=True)
 def make_feasible(u, c, events, tie, last):
-    """Move ``u >= 0`` into the dual set, in place: nothing before the first event, ``U_k <= A_k``, and the last takes the rest.
+    """Move ``u >= 0`` into the dual set, in place.
 
-    ``U_k`` is the sum of u from event time k to the next, ``A_k`` what events so far leave to it.
+    Nothing is left before the first event, ``U_k <= A_k``, and the last interval takes the rest.  ``U_k`` is the sum of u from event time k to the next, ``A_k`` what events so far leave to it.
     """
     n, left, begin, first = u.size, 0.0, -1, 0
     while first < n:
@@ -236,9 +236,9 @@ def _sandwich(a, p, q, order, K, out, mean):
 def concordant_pairs(order, tie, event, weight, low, high, place, tree):
     """Sums of weights over pairs that are concordant, tied in risk, and comparable, by a Fenwick tree in O(n log n).
 
-    ``order`` sorts by time and ``tie`` is as in ``RiskSets``; a pair counts with the weight of its earlier sample, which
-    has an event.  Of samples with the same time those without event are later.  Risks are known by ``place``, their rank
-    among the distinct values; a risk is below another where its rank is under ``low``, and tied with it under ``high``.
+    ``order`` sorts by time and ``tie`` is as in ``RiskSets``; a pair counts with the weight of its earlier sample,
+    which has an event.  Of samples with the same time those without event are later.  Risks are known by ``place``,
+    their rank among the distinct values; one is below another where its rank is under ``low``, tied under ``high``.
     """
     concordant = tied = comparable = 0.0
     later, end = 0, order.size

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlignmentClassifier", "BestKernelClassifier", "Denoise", "Flip", "KernelFeatures", "LPBetaClassifier",
-    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MKLSurvival", "MKLSurvivalCV", "MeanKernelClassifier",
-    "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
+    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MKLSurvival", "MKLSurvivalCV",
+    "MeanKernelClassifier", "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
     "SimilarityClassifier", "SimilarityFeatures", "Square", "held_similarities", "mkl_path",
 ]  # fmt: skip
 

@@ -20,7 +20,7 @@ from .._typing import Array
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
-from ..losses import Cox, Loss, SurvivalLoss
+from ..losses import Cox, SurvivalLoss
 from ..metrics import StepFunction
 from ..norms import make_norm
 from ._base import BaseMKL
@@ -52,7 +52,7 @@ FEW_EVENTS, MANY_TIED, NEARLY_ALL = 10, 0.1, 0.9
 
 @dataclass(frozen=True)
 class Followed:
-    """Samples as they were followed: until when, with an event then or not, their weights, and numbers of their strata."""
+    """Samples as they were followed: until when, with an event then or not, their weights, and codes of their strata."""
 
     time: Array
     event: NDArray[np.bool_]
@@ -63,8 +63,8 @@ class Followed:
 
     def among(self, samples: Codes) -> Followed:
         """Return some of the samples."""
-        parts = (self.time, self.event, self.weight, self.stratum)
-        return Followed(*(part[samples] for part in parts), self.labels)
+        time, event, weight = self.time[samples], self.event[samples], self.weight[samples]
+        return Followed(time, event, weight, self.stratum[samples], self.labels)
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -122,22 +122,29 @@ class Baseline:
         count = 1 if own.labels is None else own.labels.size
         known = [own.time, own.event, own.weight, own.stratum]
         fits = all(part.ndim == 1 and part.size == own.time.size > 0 for part in known)
-        fits &= own.event.dtype.kind == "b" and own.stratum.dtype.kind in "iu" and self.starts.dtype.kind in "iu"
+        fits &= (
+            own.event.dtype.kind == "b" and own.stratum.dtype.kind in "iu" and self.starts.dtype.kind in "iu"
+        )
         fits &= all(part.dtype.kind == "f" for part in (own.time, own.weight, self.places, self.hazard))
         fits &= self.starts.shape == (count + 1,) and self.places.shape == self.hazard.shape
-        if not fits or self.starts[0] != 0 or self.starts[-1] != self.places.size or np.any(np.diff(self.starts) < 0):
+        if (
+            not fits
+            or self.starts[0] != 0
+            or self.starts[-1] != self.places.size
+            or np.any(np.diff(self.starts) < 0)
+        ):
             raise ValueError("the baseline hazard of the model is none")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SurvivalTask(Task):
     """A convex problem, and how its samples were followed."""
 
-    followed: Followed = cast(Followed, None)
+    followed: Followed
 
 
 class MKLSurvival(BaseMKL):
-    """Learn a risk and the combination of kernels it stands on from times to an event, with a certificate of optimality.
+    """Learn risks from times to an event, and the kernels they stand on, with a certificate of optimality.
 
     The times of samples without event are lower bounds (right censoring).  With ``loss="cox"`` the hazard is
     ``h_0(t) exp(f(x))``, and f minimises the regulariser plus C times minus the log of the partial likelihood.
@@ -158,8 +165,8 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
     ----------
     weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_,
     decision_, view_weights_, findings_ :
-        As for ``MKLClassifier``.  With ``loss="cox"`` ``dual_coef_`` is C times weight times martingale residual (at the
-        optimum), and the intercept makes the mean of f zero.
+        As for ``MKLClassifier``.  With ``loss="cox"`` ``dual_coef_`` is, at the optimum, C times weight times martingale
+        residual, and the intercept makes the mean of f zero.
     unique_times_ : array of shape (k,)
         Times of the training samples.
     cum_baseline_hazard_, baseline_survival_ : StepFunction, or dict of them by stratum
@@ -286,11 +293,11 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
 
     def _keep(self, task: Task) -> None:
         """Keep what is known of the training samples, and note what is worth knowing of them."""
-        followed, fitted = cast(SurvivalTask, task).followed, FittedModel.of(self)
+        followed = cast(SurvivalTask, task).followed
         used = followed.weight > 0
         events = followed.event & used
         self.n_events_ = int(np.count_nonzero(events))
-        c, nothing = float(np.ravel(fitted.C)[0]) * task.weight, np.zeros_like(task.y)
+        c, nothing = task.C * task.weight, np.zeros_like(task.y)
         b = task.loss.best_intercept(task.y, nothing, c)
         self.null_loss_ = task.loss.total(task.y, nothing + b, c)
         self.unique_times_ = np.unique(followed.time[used])
@@ -298,9 +305,7 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
         tied, n = int(np.sum(counts[counts > 1])), int(np.count_nonzero(used))
         said = []
         if self.n_events_ > NEARLY_ALL * n and self.n_events_ < n:
-            said.append(
-                f"{self.n_events_} of {n} samples have the event: if that is unlikely, event is coded the other way round."
-            )
+            said.append(f"{self.n_events_} of {n} samples have the event: is it coded the other way round?")
         if task.loss.coupled and tied > MANY_TIED * self.n_events_:
             said.append(
                 f"{tied} of {self.n_events_} events share their time with another: Breslow's ties draw risks a little "
@@ -318,13 +323,19 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
         """Cumulative hazard at ``f = 0``, by stratum where there are some."""
         known = self._known_baseline("cum_baseline_hazard_")
         labels = known.followed.labels
-        return known.of(0) if labels is None else {label: known.of(k) for k, label in enumerate(labels.tolist())}
+        return (
+            known.of(0) if labels is None else {label: known.of(k) for k, label in enumerate(labels.tolist())}
+        )
 
     @property
     def baseline_survival_(self) -> StepFunction | dict[Any, StepFunction]:
         """Share without event over time at ``f = 0``, by stratum where there are some."""
         hazard = self.cum_baseline_hazard_
-        return {label: _survival(own) for label, own in hazard.items()} if isinstance(hazard, dict) else _survival(hazard)
+        return (
+            {label: _survival(own) for label, own in hazard.items()}
+            if isinstance(hazard, dict)
+            else _survival(hazard)
+        )
 
     def _known_baseline(self, what: str) -> Baseline:
         if "_baseline" not in vars(self):
@@ -393,7 +404,11 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
         """Numbers of the strata of new samples."""
         labels = self._known_baseline("the baseline hazard").followed.labels
         if (strata is None) != (labels is None):
-            how = "without strata: leave them out" if labels is None else "with strata: say that of every sample, strata=..."
+            how = (
+                "without strata: leave them out"
+                if labels is None
+                else "with strata: say that of every sample, strata=..."
+            )
             raise ValueError(f"the model was fitted {how}")
         if labels is None:
             return np.zeros(n, dtype=np.intp)
@@ -433,7 +448,9 @@ def _labels(strata: Column, n: int) -> NDArray[Any]:
     if given.shape != (n,):
         raise ValueError(f"strata must be one label per sample, {n} of them, got the shape {given.shape}")
     if any(value is None or value != value for value in given.tolist()):
-        raise ValueError("strata are missing for some samples: give these a stratum of their own, or leave them out")
+        raise ValueError(
+            "strata are missing for some samples: give these a stratum of their own, or leave them out"
+        )
     return given if given.dtype.kind in "fiubU" else given.astype(str)
 
 
@@ -515,7 +532,12 @@ class MKLSurvivalCV(MKLSurvival):
 
     @one_fit
     def fit(
-        self, X: Samples, y: Column, sample_weight: Column = None, strata: Column = None, groups: Column = None
+        self,
+        X: Samples,
+        y: Column,
+        sample_weight: Column = None,
+        strata: Column = None,
+        groups: Column = None,
     ) -> Self:
         """Choose C and norm by cross-validation, then fit all samples with them.
 
@@ -532,12 +554,16 @@ class MKLSurvivalCV(MKLSurvival):
         """
         Cs = checked_Cs(np.logspace(-4, 2, self.Cs) if isinstance(self.Cs, int) and self.Cs > 0 else self.Cs)
         if self.scoring is not None and self.scoring not in metrics.SCORES:
-            raise ValueError(f"scoring must be None or one of {', '.join(metrics.SCORES)}, got {self.scoring!r}")
+            raise ValueError(
+                f"scoring must be None or one of {', '.join(metrics.SCORES)}, got {self.scoring!r}"
+            )
         training, plan, tasks = self._prepared(X, y, sample_weight, strata)
         task = cast(SurvivalTask, tasks[0])
         followed = task.followed
         if self.scoring == "likelihood" and not task.loss.coupled:
-            raise ValueError("scoring='likelihood' is Cox's partial likelihood: use loss='cox', or scoring=None")
+            raise ValueError(
+                "scoring='likelihood' is Cox's partial likelihood: use loss='cox', or scoring=None"
+            )
         plans = norm_plans(plan, self.norms, training)
         splits = folds_of(self.cv, followed.event.astype(np.intp), True, plan.seed, groups)
         events = np.flatnonzero(followed.event & (followed.weight > 0))

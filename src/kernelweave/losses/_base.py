@@ -192,7 +192,7 @@ class Loss(Component):
         return 1.0
 
     def unit(self, y: Array, c: Array) -> float:
-        """Return what gaps are measured in where that is less than the objective: ``c`` times ``unit_name``; 0: never."""
+        """Return what gaps are relative to where that is less than the objective, as many as ``unit_name`` says; 0: none."""
         return 0.0
 
     def rounding(self, y: Array, c: Array) -> float:

@@ -200,7 +200,15 @@ class MKLProblem:
         margin = self.loss.margin(self.y, decision + intercept, self.c)
         unit = self.loss.unit(self.y, self.c)
         certificate = Certificate(
-            primal, dual, beta, intercept, self.tiny, margin, scope=self.scope, unit=unit, unit_name=self.loss.unit_name
+            primal,
+            dual,
+            beta,
+            intercept,
+            self.tiny,
+            margin,
+            scope=self.scope,
+            unit=unit,
+            unit_name=self.loss.unit_name,
         )
         if point.cuts is None:
             return certificate
