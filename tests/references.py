@@ -238,7 +238,9 @@ class CoxLoss(RefLoss):
         u = np.where(c > 0, np.where(y > 0, c, 0) - beta, -np.abs(beta))
         outside = float(max(np.max(-u), 0))
         value = np.sum(_a_ln_a(np.where((y > 0) & (c > 0), c, 0)))
-        value += np.sum(np.where((u > 0) & (c > 0), u * np.log(np.where(u > 0, u, 1) / np.where(c > 0, c, 1)), 0))
+        value += np.sum(
+            np.where((u > 0) & (c > 0), u * np.log(np.where(u > 0, u, 1) / np.where(c > 0, c, 1)), 0)
+        )
         stratum_of = np.floor(np.abs(y) / STRATUM)
         for stratum in np.unique(stratum_of[c > 0]):
             own = (stratum_of == stratum) & (c > 0)

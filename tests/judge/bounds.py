@@ -136,11 +136,16 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return 2 * np.maximum(1 - y * f, 0)
     if loss.name == "squared":
         return 2 * np.abs(y - f)
+    if loss.name == "censored_squared":
+        return 2 * np.abs(np.log(np.abs(y)) - f)
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
 def gain(loss: ref.RefLoss, y, beta, c):
     """``-total*(-beta)`` of the nearest coefficients in the dual set, and how far outside it they are (0 is inside)."""
+    if loss.coupled:
+        value, outside = loss.gain(y, beta, c)
+        return (value if outside <= OUTSIDE else -np.inf), outside
     used = c > 0
     outside = float(np.max(np.abs(np.where(used, 0, beta)), initial=0))
     unit = np.where(used, beta / np.where(used, c, 1), 0)
@@ -292,8 +297,10 @@ class ProblemCase:
         c = np.asarray(self.c, dtype=LONG)
         charge = self.loss.total(self.y, f, c)
         slope = slope_bound(self.loss, self.y, f)
-        bend = 2.0 if self.loss.name.startswith("squared") else 0.0
+        bend = 2.0 if "squared" in self.loss.name else 0.0
         moved = np.sum(c * (slope * blur + bend * blur**2))
+        if self.loss.coupled:  # every event pulls its risk set up and itself down
+            moved = 2 * np.sum(c[self.y > 0]) * np.max(blur)
         value = regulariser + charge
         return Value(float(value), float(high - low + moved + 64 * EPS * (abs(regulariser) + abs(charge))))
 
@@ -315,6 +322,8 @@ class ProblemCase:
         terms = abs(gain)
         if self.loss.regression:
             terms = np.sum(np.abs(np.asarray(beta) * self.y)) + abs(gain)
+            if self.loss.name == "censored_squared":
+                terms += np.sum(np.abs(np.asarray(beta) * np.log(np.abs(self.y))))
         elif self.loss.name == "squared_hinge":
             terms = np.sum(np.abs(beta)) + abs(gain)
         off = np.sum(np.abs(np.sum(beta, axis=0)) * np.abs(intercept)) if self.fit_intercept else 0.0
@@ -349,6 +358,8 @@ class ProblemCase:
                 logs = np.log(np.maximum(share, 1e-300 * np.max(share)))
             tries = [0 * share, np.where(share == np.max(share), LONG(1), LONG(0)), logs - np.max(logs)]
             return float(min(self.loss.total(self.y, b + np.zeros_like(self.y), c) for b in tries))
+        if self.loss.coupled:  # a constant is all the same
+            return float(self.loss.total(self.y, np.zeros_like(self.y), c))
         if self.y.ndim == 2:
             return sum(
                 replace(self, y=self.y[:, k], c=self.c[:, k]).at_zero() for k in range(self.y.shape[1])
@@ -359,6 +370,8 @@ class ProblemCase:
         order = np.argsort(self.y)
         median = self.y[order][np.searchsorted(np.cumsum(c[order]), total / 2)]
         tries = [LONG(0), np.sum(c * self.y) / total, median]
+        if self.loss.name == "censored_squared":
+            tries.append(np.sum(c * np.log(np.abs(self.y))) / total)
         if set(np.unique(self.y)) <= {-1, 1}:
             share = np.clip(np.sum(c[self.y > 0]) / total, 1e-12, 1 - 1e-12)
             tries += [LONG(1), LONG(-1), np.log(share / (1 - share))]
@@ -366,7 +379,7 @@ class ProblemCase:
 
     def unbalanced(self, beta) -> float:
         """Column sums of the coefficients over their size, where an intercept asks for zero."""
-        if not self.fit_intercept:
+        if not self.fit_intercept or self.loss.coupled:  # of a coupled loss the dual set says it
             return 0.0
         size = float(np.sum(np.abs(beta)))
         return float(np.max(np.abs(np.sum(beta, axis=0)))) / size if size > 0 else 0.0

@@ -33,16 +33,24 @@ SEVERAL = [
     "multinomial",
 ]
 REGRESSION = ["squared", "epsilon_insensitive"]
+SURVIVAL = ["cox", "cox", "censored_squared"]
 NORMS = ["l1", "l1", 1.1, 1.5, 2.0, 4.0, np.inf, "uniform", "entropy", "max", "fixed"]
 #: norms with numbers of their own, by the name under which the library has them
 STRUCTURED = ["at_most", "elastic", "elastic_blocks", "elastic_net", "entropy", "grouped", "lp"]
 #: what the judge holds to its definition, by the names of the library's registries
-JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION}
+JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION, *SURVIVAL}
 JUDGED_NORMS = {*STRUCTURED, "l1", "max", "uniform"}
 #: what it does not, and why
 NOT_JUDGED: dict[str, str] = {}
 #: kinds of cases, and how often they are drawn
-KINDS = {"plain": 0.5, "structured": 0.2, "targets": 0.08, "criterion": 0.12, "missing": 0.1}
+KINDS = {
+    "survival": 0.06,
+    "plain": 0.44,
+    "structured": 0.2,
+    "targets": 0.08,
+    "criterion": 0.12,
+    "missing": 0.1,
+}
 
 
 @dataclass
@@ -68,6 +76,8 @@ class Case:
     #: which views the samples have, and the columns of each view (matrices are views of their own)
     present: np.ndarray | None = None
     views: list[tuple[int, ...]] = field(default_factory=list)
+    #: of survival: group of every sample that has a baseline hazard of its own
+    strata: np.ndarray | None = None
 
     @property
     def norm_name(self) -> str:
@@ -108,10 +118,14 @@ def make_case(seed: int, index: int) -> Case:
     if task == "several":
         n = max(n, 6)
     tags: list[str] = []
+    if kind == "survival":
+        task = "survival"
     y, codes = _targets(rng, task, n, tags)
     X = _samples(rng, n, codes, tags)
     if task == "regression":
         y = _regression_target(rng, X, n, tags)
+    elif task == "survival":
+        y = _times(other, X, n, tags)
     elif rng.random() < 0.1:
         _contradict(rng, X, tags)
     kernels, stack = _kernels(rng, X, tags)
@@ -119,7 +133,7 @@ def make_case(seed: int, index: int) -> Case:
     if kind == "missing":
         X, kernels, stack, present, views = _incomplete(other, n, codes, stack, tags)
     m = len(kernels) if kernels is not None else len(stack)
-    names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION}[task]
+    names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION, "survival": SURVIVAL}[task]
     loss = str(rng.choice(names)) if rng.random() < 0.7 else names[0]
     numbers = _numbers(rng, loss)
     norm = NORMS[int(rng.integers(len(NORMS)))]
@@ -135,6 +149,11 @@ def make_case(seed: int, index: int) -> Case:
         present=present, views=views,
     )  # fmt: skip
     case.tags.append(f"kind {kind}")
+    if kind == "survival":
+        parameters.update(fit_intercept=True, center=False)
+        if loss == "cox" and other.random() < 0.3:
+            case.strata = other.integers(0, 3, n)
+            tags.append("strata")
     if kind == "missing":
         # completed kernels are matrices in memory, in double precision
         for name in ("dtype", "storage"):
@@ -243,7 +262,7 @@ def _incomplete(rng, n, codes, stack, tags):
 
 
 def _targets(rng, task, n, tags):
-    if task == "regression":
+    if task in ("regression", "survival"):
         return np.zeros(n), np.zeros(n, dtype=int)
     k = 2 if task == "binary" else int(rng.integers(3, 6))
     shares = np.full(k, 1.0 / k)
@@ -298,6 +317,28 @@ def _regression_target(rng, X, n, tags):
     elif kind == "outlier":
         y[0] = 1e4
     tags.append(f"target {kind}")
+    return y
+
+
+def _times(rng, X, n, tags):
+    """Times and events; of few values, all alike, nearly all censored, or none."""
+    with np.errstate(all="ignore"):
+        z = (X[:, 0] - X[:, 0].mean()) / (X[:, 0].std() or 1.0)
+    dies = rng.exponential(np.exp(-rng.choice([0.0, 1.0, 3.0]) * np.clip(z, -5, 5)))
+    until = rng.exponential(rng.choice([0.05, 1.0, 20.0]), n)
+    kind = str(rng.choice(["smooth", "tied", "all tied", "scaled"], p=[0.4, 0.35, 0.05, 0.2]))
+    time = np.minimum(dies, until) + 1e-6
+    if kind == "tied":
+        time = np.ceil(4.0 * time)
+    elif kind == "all tied":
+        time = np.full(n, 3.0)
+    elif kind == "scaled":
+        time = time * 10.0 ** float(rng.integers(-4, 5))
+    y = np.empty(n, dtype=[("event", bool), ("time", float)])
+    y["time"], y["event"] = time, dies <= until
+    if not y["event"].any() and rng.random() < 0.9:
+        y["event"][int(rng.integers(n))] = True
+    tags.append(f"times {kind}")
     return y
 
 

@@ -54,7 +54,9 @@ def test_huge_values_stay_precise(f):
     values = f * np.array([0.0, 1.0, 0.5, 1.0])
     slope = LOSS.total_gradient(y, values, np.ones(4))
     np.testing.assert_allclose(slope, COX.gradient(np.arange(1.0, 5.0), values, np.ones(4)), atol=1e-12)
-    assert LOSS.total(y, values, np.ones(4)) == pytest.approx(COX.total(np.arange(1.0, 5.0), values, np.ones(4)))
+    assert LOSS.total(y, values, np.ones(4)) == pytest.approx(
+        COX.total(np.arange(1.0, 5.0), values, np.ones(4))
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -80,7 +82,9 @@ def test_conjugate_of_gradients_and_projected_points(seed):
 
 
 def test_outside_of_the_dual_set_nothing_is_proved():
-    y = LOSS.encode(np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, False, True]), np.zeros(4, dtype=int))
+    y = LOSS.encode(
+        np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, False, True]), np.zeros(4, dtype=int)
+    )
     c, delta = np.ones(4), np.array([0.0, 1.0, 0.0, 1.0])
     inside = delta - np.array([0.0, 0.5, 0.25, 1.25])
     assert np.isfinite(LOSS.gain(y, inside, c))
@@ -116,7 +120,9 @@ def test_weights_are_copies_and_shifts_change_nothing():
     copies = LOSS.encode(time[twice], event[twice], zero[twice])
     heavy = np.where(event, weight * np.log(weight), 0.0).sum()
     # copies of an event are tied, each without the logarithm of the weight
-    assert LOSS.total(y, f, weight) + heavy == pytest.approx(LOSS.total(copies, f[twice], np.ones(twice.size)))
+    assert LOSS.total(y, f, weight) + heavy == pytest.approx(
+        LOSS.total(copies, f[twice], np.ones(twice.size))
+    )
     assert LOSS.total(y, f + 7.0, weight) == pytest.approx(LOSS.total(y, f, weight), rel=1e-13)
     later = LOSS.encode(np.exp(3.0 * time), event, zero)
     np.testing.assert_array_equal(later, y)

@@ -370,7 +370,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "Normaliser": _check_kernels, "BoundKernels": _check_kernels,
     "Linear": _check_kernels, "Certificate": _check_kernels, "Stream": _check_kernels,
     "Completion": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
-    "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
+    "Baseline": lambda part: part.check(), "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
 }  # fmt: skip
 
 
