@@ -49,7 +49,12 @@ def test_events_are_read(event, value):
         ([1, 2, 3], [1, 0, 2], None, r"values 0, 1, 2: say which is the event"),
         ([1, 2, 3], ["a", "b", "a"], None, "say which is the event"),
         ([1, 2, 3], ["dead", "died", "dead"], None, "say which is the event"),
-        ([1, 2, 3], [1, 0, np.nan], None, "1 samples do not say whether the event happened, the first in row 2"),
+        (
+            [1, 2, 3],
+            [1, 0, np.nan],
+            None,
+            "1 samples do not say whether the event happened, the first in row 2",
+        ),
         ([1, 2, 3], ["dead", None, "alive"], None, "the first in row 1"),
         ([1, 2, 3], ["a", "b", "a"], "c", "event_value='c' is not among"),
         ([1, 2], [1, 0, 1], None, r"shapes \(2,\) and \(3,\)"),
@@ -131,9 +136,7 @@ def pairs(y, risk, weight):
             later = y["time"][j] > y["time"][i] or (y["time"][j] == y["time"][i] and not y["event"][j])
             if i != j and y["event"][i] and later:
                 comparable += weight[i]
-                agreeing += weight[i] * (
-                    0.5 if abs(risk[i] - risk[j]) <= 1e-8 else float(risk[j] < risk[i])
-                )
+                agreeing += weight[i] * (0.5 if abs(risk[i] - risk[j]) <= 1e-8 else float(risk[j] < risk[i]))
     return agreeing / comparable
 
 
@@ -146,7 +149,9 @@ def test_concordance_by_pairs(seed):
     train = y[:40]
     free = metrics.kaplan_meier(train, censoring=True)
     G = free(y["time"])
-    weight = np.where((G > 0) & (y["time"] <= train["time"].max()) & (y["time"] < 9.0), 1.0 / np.maximum(G, 1e-9) ** 2, 0.0)
+    weight = np.where(
+        (G > 0) & (y["time"] <= train["time"].max()) & (y["time"] < 9.0), 1.0 / np.maximum(G, 1e-9) ** 2, 0.0
+    )
     assert metrics.concordance_ipcw(train, y, risk, 9.0) == pytest.approx(pairs(y, risk, weight), abs=1e-12)
 
 

@@ -624,11 +624,13 @@ class _HeldOut:
         held_out = held_out[followed.weight[held_out] > 0]
         f, tested = values[held_out], followed.among(held_out)
         risk, y = f if loss.proportional else -f, tested.targets
-        if self.scoring == "concordance":
-            return {"score": metrics.concordance(y, risk)}
         known = followed.among(train)
-        if self.scoring == "concordance_ipcw":
-            return {"score": metrics.concordance_ipcw(known.targets, y, risk)}
+        if self.scoring != "brier":
+            with suppress(ValueError):  # no two samples can be compared
+                if self.scoring == "concordance":
+                    return {"score": metrics.concordance(y, risk)}
+                return {"score": metrics.concordance_ipcw(known.targets, y, risk)}
+            return {"score": np.nan}
         times = metrics.times_between(y, float(np.max(known.targets["time"])))
         survived = known.baseline(loss, values[train]).survived(f, tested.stratum, times)
         return {"score": -metrics.integrated_brier_score(known.targets, y, survived, times)}
