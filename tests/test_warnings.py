@@ -117,11 +117,18 @@ def made(cls, **settings):
     return cls(**{name: value for name, value in {**FEW, **settings}.items() if name in names})
 
 
+def targets_of(cls):
+    """Return targets that an estimator takes."""
+    if getattr(cls, "_task", "") == "survival":
+        return kernelweave.survival(np.arange(40.0) % 23, Y == Y[0])
+    return SCORE if is_regressor(cls()) else Y
+
+
 def fits(cls, folder):
     """Yield estimators, samples and targets with something to warn of."""
     import pandas as pd
 
-    y = SCORE if is_regressor(cls()) else Y
+    y = targets_of(cls)
     if cls.__name__ in ("SimilarityClassifier", "Denoise", "Flip", "Shift", "Square", "SimilarityFeatures"):
         symmetric = SIMILARITY + SIMILARITY.T
         yield made(cls), SIMILARITY, y
@@ -135,10 +142,13 @@ def fits(cls, folder):
     yield made(cls), X * [1.0, 1.0, 1.0, 1e6], y
     yield made(cls, tol=1e-12, max_iter=1, method="confident"), X, y
     yield made(cls, max_seconds=1e-9), X, y
+    yield made(cls, missing="mean"), GAPS, y
+    if getattr(cls, "_task", "") == "survival":
+        yield made(cls), X, kernelweave.survival(np.arange(40.0), np.isin(np.arange(40), (3, 9, 20, 30)))
+        return
     yield made(cls), X, y[:, None]
     rare = np.r_[np.zeros(36), np.ones(4)]
     yield made(cls, C=1e-4, method="confident"), X, rare + 0.0 if is_regressor(cls()) else rare.astype(int)
-    yield made(cls, missing="mean"), GAPS, y
     yield made(cls, kernels=GROUPS), pd.DataFrame(X, columns=list("abcd")), y
     yield made(cls, kernels=kernels.linear() + BANK, center=True), X + 1e7, y
     yield made(cls, checkpoint=folder / "gone" / "fit.npz"), X, y
@@ -152,7 +162,7 @@ def fits(cls, folder):
 )
 def test_methods_of_estimators(name, method, tmp_path):
     cls, sites = ESTIMATORS[name], Sites()
-    y = SCORE if is_regressor(cls()) else Y
+    y = targets_of(cls)
     categories = set()
     if method in ("fit", "fit_transform"):
         for model, samples, targets in fits(cls, tmp_path):
@@ -161,7 +171,7 @@ def test_methods_of_estimators(name, method, tmp_path):
                 lambda m=model, s=samples, t=targets: getattr(make_pipeline(clone(m)), method)(s, t)
             )
     elif "missing" in inspect.signature(cls).parameters:
-        loss = "squared" if is_regressor(cls()) else "logistic"
+        loss = {"regression": "squared", "survival": "cox"}.get(cls._task, "logistic")
         model = made(cls, missing="mean", kernels=BANK, loss=loss, method="confident")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KernelWeaveWarning)

@@ -29,6 +29,9 @@ TIED = 1e-8
 SURVIVAL = np.dtype([("event", "?"), ("time", "<f8")])
 
 
+__dir__ = __all__.copy  # completion shows the public names alone
+
+
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
