@@ -120,7 +120,7 @@ def made(cls, **settings):
 def targets_of(cls):
     """Return targets that an estimator takes."""
     if getattr(cls, "_task", "") == "survival":
-        return kernelweave.survival(np.arange(40.0) % 23, Y == Y[0])
+        return kernelweave.survival(np.arange(40.0) % 23, Y[0] == Y)
     return SCORE if is_regressor(cls()) else Y
 
 

@@ -106,13 +106,13 @@ def _read_events(event: NDArray[Any], event_value: Any) -> NDArray[np.bool_]:
     if len(known) == 1 and len(codes) <= 2:
         return np.asarray(event == known[0])
     raise ValueError(
-        f"event has the values {shown}: say which is the event, kernelweave.survival(time, event, event_value=...); the "
-        "others count as censored"
+        f"event has the values {shown}: say which is the event, kernelweave.survival(time, event, event_value=...); "
+        "all others count as censored"
     )
 
 
 def read_survival(y: Any) -> tuple[Array, NDArray[np.bool_]]:
-    """Return times and events of targets: a structured array, or a data frame with the columns ``time`` and ``event``."""
+    """Return times and events of targets: a structured array, or a data frame with columns ``time`` and ``event``."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     names = getattr(getattr(y, "dtype", None), "names", None)
@@ -126,8 +126,8 @@ def read_survival(y: Any) -> tuple[Array, NDArray[np.bool_]]:
         made = survival(y["time"], y["event"])
         return made["time"], made["event"]
     raise ValueError(
-        "y must say when and whether: kernelweave.survival(time, event), a structured array with a field of truth values "
-        f"and one of times, or a data frame with the columns 'event' and 'time'; got {type(y).__name__}"
+        "y must say when and whether: kernelweave.survival(time, event), a structured array with a field of truth "
+        f"values and one of times, or a data frame with the columns 'event' and 'time'; got {type(y).__name__}"
     )
 
 

@@ -41,7 +41,7 @@ class RiskSets(NamedTuple):
 
 
 class Hazards(NamedTuple):
-    """At decision values: the loss, and by sample logarithms of the sums over risk sets and of the cumulative hazard."""
+    """At decision values: the loss, and by sample logarithms of sums over risk sets and of the cumulative hazard."""
 
     x: Array
     log_s: Array
@@ -89,7 +89,8 @@ def _hazards(x, events, tie, last, log_s, log_h):
 def make_feasible(u, c, events, tie, last):
     """Move ``u >= 0`` into the dual set, in place.
 
-    Nothing is left before the first event, ``U_k <= A_k``, and the last interval takes the rest.  ``U_k`` is the sum of u from event time k to the next, ``A_k`` what events so far leave to it.
+    Nothing is left before the first event, ``U_k <= A_k``, and the last interval takes the rest: ``U_k`` is the sum of
+    u from event time k to the next, ``A_k`` what events so far leave to it.
     """
     n, left, begin, first = u.size, 0.0, -1, 0
     while first < n:

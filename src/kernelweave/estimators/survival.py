@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from .. import metrics
 from .._components import store_parameters
 from .._estimating import TimeShares, one_fit, warn_of_findings, weigh_samples
-from .._fitted import FittedModel, set_optional
+from .._fitted import set_optional
 from .._typing import Array
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
@@ -52,7 +52,7 @@ FEW_EVENTS, MANY_TIED, NEARLY_ALL = 10, 0.1, 0.9
 
 @dataclass(frozen=True)
 class Followed:
-    """Samples as they were followed: until when, with an event then or not, their weights, and codes of their strata."""
+    """Samples as they were followed: until when, with an event then or not, their weights and strata (codes)."""
 
     time: Array
     event: NDArray[np.bool_]
@@ -107,7 +107,8 @@ class Baseline:
         """Return the cumulative hazard of a sample over time."""
         own = self.of(stratum)
         if not self.proportional:
-            return StepFunction(own.x * np.exp(f), own.y, 0.0)
+            # of the sample whose ratio it is the time again, and by rounding not after it
+            return StepFunction(own.x * np.exp(f) * (1.0 - 1e-14), own.y, 0.0)
         with np.errstate(divide="ignore", over="ignore"):
             return StepFunction(own.x, np.exp(np.log(own.y) + f), 0.0)
 
@@ -165,8 +166,8 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
     ----------
     weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_,
     decision_, view_weights_, findings_ :
-        As for ``MKLClassifier``.  With ``loss="cox"`` ``dual_coef_`` is, at the optimum, C times weight times martingale
-        residual, and the intercept makes the mean of f zero.
+        As for ``MKLClassifier``.  With ``loss="cox"`` ``dual_coef_`` is, at the optimum, C times weight times the
+        martingale residual, and the intercept makes the mean of f zero.
     unique_times_ : array of shape (k,)
         Times of the training samples.
     cum_baseline_hazard_, baseline_survival_ : StepFunction, or dict of them by stratum
@@ -571,7 +572,8 @@ class MKLSurvivalCV(MKLSurvival):
             for part, what in zip(parts, ("training", "held-out"), strict=True):
                 if not np.isin(events, part).any():
                     raise ValueError(
-                        f"fold {fold} has no {what} sample with the event ({events.size} of all have it): take fewer folds"
+                        f"fold {fold} has no {what} sample with the event ({events.size} of all have it): take fewer "
+                        "folds"
                     )
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs), SEARCH)
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label

@@ -7,9 +7,9 @@ from .regression import EpsilonInsensitive, Squared
 from .survival import CensoredSquared, Cox, SurvivalLoss
 
 __all__ = [
-    "BudgetedHinge", "CensoredSquared", "Cox", "CurvatureRoot", "DualBudget", "EpsilonInsensitive", "Hinge", "HuberHinge",
-    "Logistic", "Loss", "MulticlassHinge", "Multinomial", "QuadraticDual", "Squared", "SquaredHinge", "SurvivalLoss",
-    "budget_from_noise_rate", "make_loss", "own_class", "registry",
+    "BudgetedHinge", "CensoredSquared", "Cox", "CurvatureRoot", "DualBudget", "EpsilonInsensitive", "Hinge",
+    "HuberHinge", "Logistic", "Loss", "MulticlassHinge", "Multinomial", "QuadraticDual", "Squared", "SquaredHinge",
+    "SurvivalLoss", "budget_from_noise_rate", "make_loss", "own_class", "registry",
 ]  # fmt: skip
 
 __dir__ = __all__.copy  # completion shows the public names alone

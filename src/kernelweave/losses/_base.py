@@ -192,7 +192,10 @@ class Loss(Component):
         return 1.0
 
     def unit(self, y: Array, c: Array) -> float:
-        """Return what gaps are relative to where that is less than the objective, as many as ``unit_name`` says; 0: none."""
+        """Return what gaps are relative to where that is less than the objective; 0: nothing.
+
+        A gap of this size is one of ``unit_name``.
+        """
         return 0.0
 
     def rounding(self, y: Array, c: Array) -> float:

@@ -29,9 +29,10 @@ class SurvivalLoss(Loss):
 class Cox(SurvivalLoss, registered_as="cox"):
     """Minus the log of Cox's partial likelihood, with Breslow's ties.
 
-    It is ``sum_k D_k ln S_k - sum_events c_i (f_i + ln c_i)``: ``D_k`` are the weighted events at event time k and ``S_k`` the sum of ``c_j exp(f_j)`` over those at risk then.
-    Samples stand in each other's risk sets, so there is no loss of a single sample.  A constant added to f changes
-    nothing; the intercept is the one that makes the mean of f zero.
+    It is ``sum_k D_k ln S_k - sum_events c_i (f_i + ln c_i)``: ``D_k`` are the weighted events at event time k and
+    ``S_k`` the sum of ``c_j exp(f_j)`` over those at risk then.  Samples stand in each other's risk sets, so there is
+    no loss of a single sample.  A constant added to f changes nothing; the intercept is the one that makes the mean of
+    f zero.
 
     Examples
     --------
