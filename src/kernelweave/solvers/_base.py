@@ -119,7 +119,9 @@ REQUIREMENTS = {
     "saddle form": Requirement("loss", "a loss whose dual is linear", lambda loss: loss.has_saddle_form),
     "prox": Requirement("norm", "a norm with a proximal operator",
                         lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed)),
-    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
+    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None or loss.coupled),
+    "summed loss": Requirement("loss", "a smooth loss whose derivative is compiled, or that of all samples together",
+                               lambda loss: loss.coupled or has_simple_derivative(loss)),
     "simple derivative": Requirement("loss", "a smooth loss whose derivative is compiled", has_simple_derivative),
     "block loss": Requirement("loss", "a smooth loss whose derivative is compiled, or a softmax",
                               lambda loss: loss.smoothness is not None and (loss.joint or has_simple_derivative(loss))),
@@ -277,7 +279,8 @@ def abilities(loss: Loss, norm: Norm) -> Abilities:
     """Return what a loss and a norm let solvers do: what the rules that choose one have to know of both."""
     return Abilities(
         frozenset(name for name in KNOWN if registry[name].serves(loss, norm)), loss.sigmoid,
-        not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, f"loss={loss!r} with norm={norm.label!r}",
+        not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, loss.coupled,
+        f"loss={loss!r} with norm={norm.label!r}",
     )  # fmt: skip
 
 
