@@ -25,16 +25,17 @@ from .groups import from_gmt, from_groups
 from .histogram import additive_chi2, chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
+from .sequences import alignment, gapped, mismatch, spectrum, weighted_degree
 from .stationary import gaussian, laplacian, matern, periodic, rational_quadratic
 
 __all__ = [
-    "Chosen", "Kernel", "KernelSpec", "NumericKernel", "Schema", "Stack", "additive_chi2", "always",
-    "as_spec", "chi2", "clip_spectrum", "column_groups", "constant", "cosine", "default_bank",
+    "Chosen", "Kernel", "KernelSpec", "NumericKernel", "Schema", "Stack", "additive_chi2", "alignment",
+    "always", "as_spec", "chi2", "clip_spectrum", "column_groups", "constant", "cosine", "default_bank",
     "describe_columns", "expand_kernels", "flip_spectrum", "from_distance", "from_gmt", "from_groups",
-    "function", "gaussian", "held", "intersection", "laplacian", "linear", "matern", "n_samples", "nystroem",
-    "per_feature", "per_view", "periodic", "polynomial", "preset", "presets", "principal", "random_fourier",
-    "rational_quadratic", "registry", "resolve_kernels", "shift_spectrum", "sigmoid", "stack_features",
-    "summed", "take", "tanimoto", "view_of",
+    "function", "gapped", "gaussian", "held", "intersection", "laplacian", "linear", "matern", "mismatch",
+    "n_samples", "nystroem", "per_feature", "per_view", "periodic", "polynomial", "preset", "presets",
+    "principal", "random_fourier", "rational_quadratic", "registry", "resolve_kernels", "shift_spectrum",
+    "sigmoid", "spectrum", "stack_features", "summed", "take", "tanimoto", "view_of", "weighted_degree",
 ]  # fmt: skip
 
 __dir__ = __all__.copy  # completion shows the public names alone

@@ -1,0 +1,473 @@
+"""Kernels on sequences: shared words, with mismatches or gaps, at any place or at the same; alignment scores."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, product
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from .._components import check_switch, nearest
+from .._numerics.stopping import check_time
+from ._kernel import Kernel, readable
+from ._numeric import checked_number, family_of
+from .functions import evaluate_pairs
+from .objects import OfObjects, PartsKernel, entries, mixed
+
+#: letters of an alphabet, and what stands for one of several or for none: words with one of these are left out
+ALPHABETS = {
+    "protein": ("ACDEFGHIKLMNPQRSTVWY", "BJOUXZ*-."),
+    "dna": ("ACGT", "NRYSWKMBDHV-."),
+}
+COMPLEMENT = str.maketrans("ACGTU", "TGCAA")
+#: power of this, an odd number, by which letters of a word are told apart by their places
+BASE = 0x5851F42D4C957F2D
+#: neighbours of a word beyond which mismatches are refused
+MOST_NEIGHBOURS = 20_000
+
+
+@cache
+def _spellings(letters: str, wildcards: str, folded: bool) -> frozenset[str]:
+    """Return the characters that a sequence may have."""
+    every = letters + wildcards
+    return frozenset(every + every.lower() + ("uU" * ("T" in letters)) if folded else every)
+
+
+class SequenceKernel(PartsKernel):
+    """Base of kernels on texts: letters as numbers, and the words that begin at each of them."""
+
+    _objects = "texts"
+    alphabet: str | None
+    reverse_complement: bool
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        for name in self._shown:
+            checked_number(getattr(self, name), f"{name} of a {self.family} kernel", whole=True)
+        alphabet, named = self.alphabet, [*ALPHABETS, "smiles"]
+        if alphabet is None or alphabet in named:
+            pass
+        elif not (isinstance(alphabet, str) and alphabet) or (close := nearest(alphabet, named)):
+            close = close if isinstance(alphabet, str) and alphabet else ""
+            raise ValueError(
+                f"alphabet must be one of {', '.join(named)}, a text of letters, or None for any characters, got "
+                f"{alphabet!r}.{close}"
+            )
+        if self.reverse_complement and alphabet != "dna":
+            raise ValueError(f"reverse_complement=True goes with alphabet='dna', not {alphabet!r}")
+
+    def _letters(self) -> tuple[str, str] | None:
+        """Return the letters of the alphabet and the wildcards; None where all characters are letters."""
+        if self.alphabet in (None, "smiles"):
+            return None
+        return ALPHABETS.get(str(self.alphabet), (str(self.alphabet), ""))
+
+    def _text(self, what: str) -> str:
+        """Return a sequence in the spelling in which letters are compared."""
+        if self.alphabet == "smiles":  # an atom is one letter, and numbers of rings are all alike
+            return re.sub(r"\d", "0", what.replace("Cl", "L").replace("Br", "R"))
+        if self.alphabet not in ALPHABETS:
+            return what
+        return what.upper().replace("U", "T") if self.alphabet == "dna" else what.upper()
+
+    def _problem(self, what: Any) -> str | None:
+        if not isinstance(what, str):
+            return f"{type(what).__name__} {readable(what)[:30]}"
+        letters = self._letters()
+        if letters is None or _spellings(*letters, self.alphabet in ALPHABETS).issuperset(what):
+            return None
+        strange = min(set(self._text(what)).difference(*letters))
+        return f"{what[:30]!r} has {strange!r}, which is no letter of alphabet {self.alphabet!r}"
+
+    def _read(self, objects: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return of every letter of all sequences its owner, how many follow in the sequence with it, value and digit.
+
+        The digit is -1 for wildcards, and where there is no alphabet it means nothing.
+        """
+        texts = [self._text(what) for what in objects]
+        owners = np.arange(len(texts))
+        if self.reverse_complement:  # both strands count
+            texts += [text.translate(COMPLEMENT)[::-1] for text in texts]
+            owners = np.concatenate([owners, owners])
+        sizes = np.array([len(text) for text in texts], dtype=np.intp)
+        points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        follow = np.repeat(np.cumsum(sizes), sizes) - np.arange(points.size)
+        letters = self._letters()
+        different, places = np.unique(points, return_inverse=True)
+        digits = different.astype(np.intp)
+        if letters is not None:
+            digits = np.array([letters[0].find(chr(point)) for point in different], dtype=np.intp)
+        return np.repeat(owners, sizes), follow, mixed(different)[places], digits[places]
+
+    @staticmethod
+    def _words(
+        values: np.ndarray, digits: np.ndarray, follow: np.ndarray, length: int, places: tuple[int, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return where words of a length begin, and their codes from the letters at some of their places."""
+        begins = np.flatnonzero(follow >= length)
+        for place in places:
+            begins = begins[digits[begins + place] >= 0]
+        codes = np.zeros(begins.size, dtype=np.uint64)
+        for place in places:
+            codes *= np.uint64(BASE)
+            codes += values[begins + place]
+        return begins, codes
+
+    @property
+    def name(self) -> str:
+        """The numbers that the kernel is about, and the other parameters where they are not at their defaults."""
+        shown = [f"{name}={readable(getattr(self, name))}" for name in self._shown]
+        shown += [f"alphabet={self.alphabet}"] if self.alphabet is not None else []
+        shown += ["both strands"] if self.reverse_complement else []
+        shown += [self.compare] if self.compare != "cosine" else []
+        shown += [f"n_features={self.n_features}"] if self.n_features is not None else []
+        return f"{self.family}({', '.join(shown)})"
+
+
+@dataclass(eq=False, repr=False)
+class Spectrum(SequenceKernel, registered_as="spectrum"):
+    """Words that two sequences share; see :func:`spectrum`."""
+
+    k: int
+    alphabet: Any = None
+    reverse_complement: bool = False
+    compare: str = "cosine"
+    n_features: int | None = None
+
+    _shown = ("k",)
+
+    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        owners, follow, values, digits = self._read(objects)
+        begins, codes = self._words(values, digits, follow, self.k, tuple(range(self.k)))
+        return owners[begins], codes, np.ones(begins.size)
+
+
+@dataclass(eq=False, repr=False)
+class Mismatch(SequenceKernel, registered_as="mismatch"):
+    """Words that two sequences share but for a few letters; see :func:`mismatch`."""
+
+    k: int
+    mismatches: int = 1
+    alphabet: Any = "protein"
+    reverse_complement: bool = False
+    compare: str = "cosine"
+    n_features: int | None = None
+
+    _shown = ("k", "mismatches")
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        letters = self._letters()
+        if letters is None:
+            raise ValueError("a mismatch kernel needs an alphabet of letters: 'protein', 'dna', or the letters in a text")
+        others = len(letters[0]) - 1
+        neighbours = sum(comb(self.k, i) * others**i for i in range(self.mismatches + 1))
+        if self.mismatches >= self.k or neighbours > MOST_NEIGHBOURS:
+            raise ValueError(
+                f"a mismatch kernel with k={self.k} and mismatches={self.mismatches} counts every word {neighbours} times: "
+                "choose fewer mismatches, below k, or a gapped kernel"
+            )
+
+    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        letters = self._letters()
+        assert letters is not None  # an alphabet is asked for where the kernel is made
+        owners, follow, values, digits = self._read(objects)
+        begins, codes = self._words(values, digits, follow, self.k, tuple(range(self.k)))
+        alphabet = mixed([ord(letter) for letter in letters[0]])
+        size, found = len(alphabet), [codes]
+        for changes in range(1, self.mismatches + 1):
+            for places in combinations(range(self.k), changes):
+                for shifts in product(range(1, size), repeat=changes):
+                    other = codes.copy()
+                    for place, shift in zip(places, shifts, strict=True):
+                        old, power = digits[begins + place], pow(BASE, self.k - 1 - place, 1 << 64)
+                        other += (alphabet[(old + shift) % size] - alphabet[old]) * np.uint64(power)
+                    found.append(other)
+        return np.tile(owners[begins], len(found)), np.concatenate(found), np.ones(len(found) * begins.size)
+
+
+@dataclass(eq=False, repr=False)
+class Gapped(SequenceKernel, registered_as="gapped"):
+    """Words with gaps that two sequences share; see :func:`gapped`."""
+
+    k: int
+    gaps: int = 1
+    alphabet: Any = None
+    reverse_complement: bool = False
+    compare: str = "cosine"
+    n_features: int | None = None
+
+    _shown = ("k", "gaps")
+
+    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        owners, follow, values, digits = self._read(objects)
+        whose, found, length = [], [], self.k + self.gaps
+        for pattern, places in enumerate(combinations(range(length), self.k)):
+            begins, codes = self._words(values, digits, follow, length, places)
+            whose.append(owners[begins])
+            found.append(mixed(codes + mixed(pattern)))
+        return np.concatenate(whose), np.concatenate(found), np.ones(sum(map(len, found)))
+
+
+@dataclass(eq=False, repr=False)
+class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
+    """Words that two aligned sequences have at the same places; see :func:`weighted_degree`."""
+
+    degree: int
+    alphabet: Any = None
+    compare: str = "cosine"
+    n_features: int | None = None
+
+    reverse_complement = False
+    length = None
+    _shown = ("degree",)
+    _objects = "aligned sequences, texts of one length"
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.compare == "tanimoto":
+            raise ValueError("a weighted_degree kernel has no whole counts for compare='tanimoto': use 'cosine' or 'product'")
+
+    def _settled(self, objects: list[Any]) -> Any:
+        return self._with(length=len(objects[0]) if objects else None)
+
+    def check_samples(self, A: Any, where: str = "", rows: np.ndarray | None = None) -> None:
+        if self.length is None:
+            first = next((what for what in entries(A) if isinstance(what, str)), "")
+            self._with(length=len(first)).check_samples(A, where, rows)
+        else:
+            super().check_samples(A, where, rows)
+
+    def _problem(self, what: Any) -> str | None:
+        if isinstance(what, str) and len(what) != self.length:
+            return f"{what[:30]!r} has {len(what)} letters where others have {self.length}"
+        return super()._problem(what)
+
+    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        owners, follow, values, digits = self._read(objects)
+        whose, found, counts = [], [], []
+        for size in range(1, self.degree + 1):
+            begins, codes = self._words(values, digits, follow, size, tuple(range(size)))
+            whose.append(owners[begins])
+            found.append(mixed(codes + mixed(follow[begins] * self.degree + size)))
+            # Sonnenburg, Raetsch and Rieck (2007): beta_k = 2 (d - k + 1) / (d (d + 1))
+            beta = 2.0 * (self.degree - size + 1) / (self.degree * (self.degree + 1))
+            counts.append(np.full(begins.size, np.sqrt(beta)))
+        return np.concatenate(whose), np.concatenate(found), np.concatenate(counts)
+
+
+@dataclass(eq=False, repr=False)
+class Alignment(OfObjects, registered_as="alignment"):
+    """Alignment scores over those of the sequences with themselves; see :func:`alignment`."""
+
+    matrix: str = "blosum62"
+    opening: int = 11
+    extension: int = 1
+    local: bool = True
+
+    sure = False
+    _objects = "texts"
+    _shown = ("matrix",)
+
+    @property
+    def name(self) -> str:
+        costs = "" if (self.opening, self.extension) == (11, 1) else f", {self.opening}, {self.extension}"
+        return f"alignment({self.matrix}{costs}{'' if self.local else ', global'})"
+
+    def _problem(self, what: Any) -> str | None:
+        if not isinstance(what, str):
+            return f"{type(what).__name__} {readable(what)[:30]}"
+        return None if what else "an empty text"
+
+    def _score(self) -> Any:
+        """Return a function that scores two sequences, and remembers the scores of sequences with themselves."""
+        try:
+            import parasail
+        except ImportError:
+            raise ValueError("alignments need parasail: pip install 'kernelweave[sequences]'") from None
+        if not isinstance(getattr(parasail, self.matrix, None), parasail.Matrix):
+            raise ValueError(f"parasail has no substitution matrix {self.matrix!r}: blosum62, pam120 and others")
+        matrix = getattr(parasail, self.matrix)
+        align = parasail.sw_striped_sat if self.local else parasail.nw_striped_sat
+        own: dict[str, float] = {}
+
+        def score(a: str, b: str) -> float:
+            check_time()
+            for one in (a, b):
+                if one not in own:
+                    own[one] = float(max(align(one, one, self.opening, self.extension, matrix).score, 1))
+            return float(align(a, b, self.opening, self.extension, matrix).score / np.sqrt(own[a] * own[b]))
+
+        return score
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        left = self._checked(A)
+        return evaluate_pairs(self._score(), left, left if A is B else self._checked(B), f"kernel {self.name!r}")
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        score = self._score()
+        return np.array([score(one, one) for one in self._checked(A)], dtype=float)
+
+
+def spectrum(
+    k: Any = 3,
+    alphabet: str | None = None,
+    reverse_complement: bool = False,
+    compare: str = "cosine",
+    n_features: int | None = None,
+) -> Any:
+    """Return kernels of the words of k letters that two sequences share, wherever they are (Leslie et al. 2002).
+
+    Parameters
+    ----------
+    k : int or sequence of int
+        One gives a kernel, a sequence a stack.
+    alphabet : {"protein", "dna", "smiles"}, text of letters or None
+        Characters beyond the alphabet are refused, and words with a wildcard of it (X, N, a gap) are left out; upper and
+        lower case are alike, U is read as T.  ``"smiles"`` takes Cl and Br for one letter and numbers of rings for one.
+        None takes texts as they are.
+    reverse_complement : bool
+        Whether the words of the other strand count as well.
+    compare : {"cosine", "product", "tanimoto"}
+        Inner product of the counts over the lengths of both, inner product, or sum of the smaller counts over that of
+        the larger ones, which has no explicit features.
+    n_features : int or None
+        Number of columns that words are folded into by a hash; by default every word that training samples have gets a
+        column.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.spectrum(2)(["ABAB", "BABA", "CC"]).round(2)
+    array([[1. , 0.8, 0. ],
+           [0.8, 1. , 0. ],
+           [0. , 0. , 1. ]])
+    >>> [kernel.name for kernel in kw.spectrum([3, 4], alphabet="protein").on("sequence")]
+    ['spectrum(k=3, alphabet=protein) on sequence', 'spectrum(k=4, alphabet=protein) on sequence']
+    """
+    return _family(Spectrum, k, "k of a spectrum kernel", alphabet, reverse_complement, compare, n_features)
+
+
+def mismatch(
+    k: Any = 4,
+    mismatches: int = 1,
+    alphabet: str = "protein",
+    reverse_complement: bool = False,
+    compare: str = "cosine",
+    n_features: int | None = None,
+) -> Any:
+    """Return kernels of the words of k letters that two sequences share but for some letters (Leslie et al. 2004).
+
+    Every word of a sequence counts for all words that differ from it in at most so many letters:
+    ``sum_i C(k, i) (letters - 1)^i`` of them, 77 for four letters of proteins and one mismatch.
+
+    Parameters
+    ----------
+    k : int or sequence of int
+    mismatches : int, default=1
+    alphabet, reverse_complement, compare, n_features
+        As for :func:`spectrum`; there must be an alphabet.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.mismatch(2, alphabet="AB")(["AA", "AB", "BB"]).round(2)
+    array([[1.  , 0.67, 0.67],
+           [0.67, 1.  , 0.67],
+           [0.67, 0.67, 1.  ]])
+    """
+    return _family(
+        Mismatch, k, "k of a mismatch kernel", mismatches, alphabet, reverse_complement, compare, n_features
+    )
+
+
+def gapped(
+    k: Any = 3,
+    gaps: int = 1,
+    alphabet: str | None = None,
+    reverse_complement: bool = False,
+    compare: str = "cosine",
+    n_features: int | None = None,
+) -> Any:
+    """Return kernels of words of k letters with gaps, places where any letter may stand (Ghandi et al. 2014).
+
+    Every piece of ``k + gaps`` letters has a word for each choice of the k places that count.
+
+    Parameters
+    ----------
+    k : int or sequence of int
+    gaps : int, default=1
+    alphabet, reverse_complement, compare, n_features
+        As for :func:`spectrum`.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.gapped(2, compare="product")(["ABC", "AXC", "BCX"])
+    array([[3., 1., 0.],
+           [1., 3., 0.],
+           [0., 0., 3.]])
+    """
+    return _family(Gapped, k, "k of a gapped kernel", gaps, alphabet, reverse_complement, compare, n_features)
+
+
+def weighted_degree(
+    degree: Any = 3, alphabet: str | None = None, compare: str = "cosine", n_features: int | None = None
+) -> Any:
+    """Return kernels of the words that aligned sequences have at the same place (Raetsch and Sonnenburg 2004).
+
+    Words of k letters, for k up to ``degree`` d, count ``2 (d - k + 1) / (d (d + 1))``.
+
+    Parameters
+    ----------
+    degree : int or sequence of int
+    alphabet, compare, n_features
+        As for :func:`spectrum`, but for ``compare="tanimoto"``.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.weighted_degree(2)(["ACGT", "ACCT", "GTAC"]).round(2)
+    array([[1.  , 0.64, 0.  ],
+           [0.64, 1.  , 0.  ],
+           [0.  , 0.  , 1.  ]])
+    """
+    return _family(WeightedDegree, degree, "the degree of a weighted_degree kernel", alphabet, compare, n_features)
+
+
+def _family(make: Any, values: Any, what: str, *others: Any) -> Any:
+    """Return a kernel or a stack, after looking at the parameters of each."""
+    made = family_of(make, values, what, *others, whole=True)
+    for kernel in [made] if isinstance(made, Kernel) else made:
+        kernel.check_parameters()
+    return made
+
+
+def alignment(matrix: str = "blosum62", opening: int = 11, extension: int = 1, local: bool = True) -> Alignment:
+    """Return alignment scores of sequences, over the root of the scores of both with themselves; by parasail.
+
+    They are similarities and **not** positive semidefinite in general: an estimator that needs kernels refuses a matrix
+    with negative eigenvalues, :class:`SimilarityClassifier` takes any.  ``pip install 'kernelweave[sequences]'``.
+
+    Parameters
+    ----------
+    matrix : str, default="blosum62"
+        Name of a substitution matrix of parasail.
+    opening, extension : int
+        What the first letter of a gap costs, and every other.
+    local : bool, default=True
+        Smith-Waterman (the best matching pieces), or Needleman-Wunsch (the whole of both).
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.alignment().name
+    'alignment(blosum62)'
+    """
+    for name, cost in (("opening", opening), ("extension", extension)):
+        checked_number(cost, f"{name} of an alignment", strict=False, whole=True)
+    return Alignment(matrix, opening, extension, check_switch("local", local) or bool(local))
