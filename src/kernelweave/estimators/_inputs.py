@@ -28,7 +28,17 @@ from ..kernels import (
     expand_kernels,
     n_samples,
 )
-from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_row, is_views, refuse_missing
+from ..views import (
+    KnownViews,
+    MissingRates,
+    Presence,
+    Views,
+    as_frame,
+    as_views,
+    is_row,
+    is_views,
+    refuse_missing,
+)
 from ._parameters import Device, KernelsLike, Samples
 from ._plan import BankPlan
 

@@ -145,10 +145,13 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
             run = list(together)
             if not placed:
                 taken = [
-                    [view for view in schema.views if _takes(kernel, view in schema.of_objects)] for kernel in run
+                    [view for view in schema.views if _takes(kernel, view in schema.of_objects)]
+                    for kernel in run
                 ]
                 if idle := [kernel.name for kernel, views in zip(run, taken, strict=True) if not views]:
-                    raise ValueError(f"kernel {idle[0]!r} takes none of the views ({', '.join(schema.views)})")
+                    raise ValueError(
+                        f"kernel {idle[0]!r} takes none of the views ({', '.join(schema.views)})"
+                    )
                 run = [
                     OnColumns(kernel, positions, view, single=len(positions) == 1)
                     for view, positions in schema.views.items()

@@ -305,7 +305,9 @@ class OnColumns(Wrapper, passes_on="is_settled"):
         self.kernel.check_samples(self._picked(A), f" on {self.label or describe(self.columns)!r}", rows)
 
     def prepare(self, A: Any) -> tuple[Kernel, Any]:
-        return (self, A) if type(self.kernel).prepare is Kernel.prepare else self.kernel.prepare(self._picked(A))
+        return (
+            (self, A) if type(self.kernel).prepare is Kernel.prepare else self.kernel.prepare(self._picked(A))
+        )
 
     def points(self, A: Any) -> np.ndarray | None:
         return self.kernel.points(self._picked(A))

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from .._numerics.matrices import row_products
 from ._kernel import Kernel, n_samples
-from ._numeric import checked_number, row_norms
+from ._numeric import checked_number, family_of, row_norms
 
 COMPARISONS = ("cosine", "product", "tanimoto")
 #: parts of the training samples beyond which they are to be hashed: a model file has eight bytes for each
@@ -90,9 +90,9 @@ class OfObjects(Kernel):
         if bad:
             more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
             raise ValueError(
-                f"kernel {self.name!r}{where} takes {self._objects}, and {len(bad)} of {len(objects)} samples are none: "
-                f"{'; '.join(bad[:MOST_NAMED])}{more}. Correct these or leave them out; a view that samples lack as a "
-                "whole is completed with missing='predict'"
+                f"kernel {self.name!r}{where} takes {self._objects}, and {len(bad)} of {len(objects)} samples are "
+                f"none: {'; '.join(bad[:MOST_NAMED])}{more}. Correct these or leave them out; a view that samples lack "
+                "as a whole is completed with missing='predict'"
             )
 
     def _checked(self, A: Any) -> list[Any]:
@@ -110,7 +110,7 @@ class PartsKernel(OfObjects):
     compare: str
     n_features: int | None
     # no parameter, and nothing that tells two kernels apart: values do not depend on which parts are known
-    vocabulary = None
+    vocabulary: Any = None
 
     def check_parameters(self) -> None:
         """Raise where a parameter cannot be what it is."""
@@ -196,7 +196,9 @@ class PartsKernel(OfObjects):
         return self, prepared
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        if self.vocabulary is None and not isinstance(A, Counted):  # of these samples alone there is no other to know
+        if self.vocabulary is None and not isinstance(
+            A, Counted
+        ):  # of these samples alone there is no other to know
             return self.resolve([*entries(A), *([] if A is B else entries(B))]).base(A, B)  # type: ignore[no-any-return]
         left = self.counted(A)
         right = left if A is B else self.counted(B)
@@ -223,7 +225,7 @@ class PartsKernel(OfObjects):
 
 def entries(A: Any, who: str = "a kernel on objects") -> list[Any]:
     """Return samples as a list of objects: a list, a column, or a table of one column."""
-    shape = getattr(A, "shape", ())
+    shape: tuple[int, ...] = getattr(A, "shape", ())
     if len(shape) == 2 and shape[1] == 1:
         A = A.iloc[:, 0] if hasattr(A, "iloc") else A[:, 0]
     elif len(shape) == 2:
@@ -232,3 +234,11 @@ def entries(A: Any, who: str = "a kernel on objects") -> list[Any]:
             "example"
         )
     return list(A)
+
+
+def checked_family(make: Any, values: Any, what: str, *others: Any, strict: bool = True) -> Any:
+    """Return a kernel for one whole number, or a stack for a sequence, after looking at the parameters of each."""
+    made = family_of(make, values, what, *others, whole=True, strict=strict)
+    for kernel in [made] if isinstance(made, Kernel) else made:
+        kernel.check_parameters()
+    return made

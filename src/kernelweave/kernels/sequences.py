@@ -13,10 +13,10 @@ import numpy as np
 
 from .._components import check_switch, nearest
 from .._numerics.stopping import check_time
-from ._kernel import Kernel, readable
-from ._numeric import checked_number, family_of
+from ._kernel import readable
+from ._numeric import checked_number
 from .functions import evaluate_pairs
-from .objects import OfObjects, PartsKernel, entries, mixed
+from .objects import OfObjects, PartsKernel, checked_family, entries, mixed
 
 #: letters of an alphabet, and what stands for one of several or for none: words with one of these are left out
 ALPHABETS = {
@@ -163,13 +163,15 @@ class Mismatch(SequenceKernel, registered_as="mismatch"):
         super().check_parameters()
         letters = self._letters()
         if letters is None:
-            raise ValueError("a mismatch kernel needs an alphabet of letters: 'protein', 'dna', or the letters in a text")
+            raise ValueError(
+                "a mismatch kernel needs an alphabet of letters: 'protein', 'dna', or the letters in a text"
+            )
         others = len(letters[0]) - 1
         neighbours = sum(comb(self.k, i) * others**i for i in range(self.mismatches + 1))
         if self.mismatches >= self.k or neighbours > MOST_NEIGHBOURS:
             raise ValueError(
-                f"a mismatch kernel with k={self.k} and mismatches={self.mismatches} counts every word {neighbours} times: "
-                "choose fewer mismatches, below k, or a gapped kernel"
+                f"a mismatch kernel with k={self.k} and mismatches={self.mismatches} counts every word {neighbours} "
+                "times: choose fewer mismatches, below k, or a gapped kernel"
             )
 
     def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -230,7 +232,9 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.compare == "tanimoto":
-            raise ValueError("a weighted_degree kernel has no whole counts for compare='tanimoto': use 'cosine' or 'product'")
+            raise ValueError(
+                "a weighted_degree kernel has no whole counts for compare='tanimoto': use 'cosine' or 'product'"
+            )
 
     def _settled(self, objects: list[Any]) -> Any:
         return self._with(length=len(objects[0]) if objects else None)
@@ -290,7 +294,9 @@ class Alignment(OfObjects, registered_as="alignment"):
         except ImportError:
             raise ValueError("alignments need parasail: pip install 'kernelweave[sequences]'") from None
         if not isinstance(getattr(parasail, self.matrix, None), parasail.Matrix):
-            raise ValueError(f"parasail has no substitution matrix {self.matrix!r}: blosum62, pam120 and others")
+            raise ValueError(
+                f"parasail has no substitution matrix {self.matrix!r}: blosum62, pam120 and others"
+            )
         matrix = getattr(parasail, self.matrix)
         align = parasail.sw_striped_sat if self.local else parasail.nw_striped_sat
         own: dict[str, float] = {}
@@ -306,7 +312,9 @@ class Alignment(OfObjects, registered_as="alignment"):
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         left = self._checked(A)
-        return evaluate_pairs(self._score(), left, left if A is B else self._checked(B), f"kernel {self.name!r}")
+        return evaluate_pairs(
+            self._score(), left, left if A is B else self._checked(B), f"kernel {self.name!r}"
+        )
 
     def base_diag(self, A: Any) -> np.ndarray:
         score = self._score()
@@ -327,9 +335,9 @@ def spectrum(
     k : int or sequence of int
         One gives a kernel, a sequence a stack.
     alphabet : {"protein", "dna", "smiles"}, text of letters or None
-        Characters beyond the alphabet are refused, and words with a wildcard of it (X, N, a gap) are left out; upper and
-        lower case are alike, U is read as T.  ``"smiles"`` takes Cl and Br for one letter and numbers of rings for one.
-        None takes texts as they are.
+        Characters beyond the alphabet are refused, and words with a wildcard of it (X, N, a gap) are left out; of
+        ``"protein"`` and ``"dna"`` upper and lower case are alike, and U is T.  ``"smiles"`` takes Cl and Br for one
+        letter each, and all numbers of rings for the same.  None takes texts as they are.
     reverse_complement : bool
         Whether the words of the other strand count as well.
     compare : {"cosine", "product", "tanimoto"}
@@ -349,7 +357,9 @@ def spectrum(
     >>> [kernel.name for kernel in kw.spectrum([3, 4], alphabet="protein").on("sequence")]
     ['spectrum(k=3, alphabet=protein) on sequence', 'spectrum(k=4, alphabet=protein) on sequence']
     """
-    return _family(Spectrum, k, "k of a spectrum kernel", alphabet, reverse_complement, compare, n_features)
+    return checked_family(
+        Spectrum, k, "k of a spectrum kernel", alphabet, reverse_complement, compare, n_features
+    )
 
 
 def mismatch(
@@ -380,7 +390,7 @@ def mismatch(
            [0.67, 1.  , 0.67],
            [0.67, 0.67, 1.  ]])
     """
-    return _family(
+    return checked_family(
         Mismatch, k, "k of a mismatch kernel", mismatches, alphabet, reverse_complement, compare, n_features
     )
 
@@ -412,7 +422,9 @@ def gapped(
            [1., 3., 0.],
            [0., 0., 3.]])
     """
-    return _family(Gapped, k, "k of a gapped kernel", gaps, alphabet, reverse_complement, compare, n_features)
+    return checked_family(
+        Gapped, k, "k of a gapped kernel", gaps, alphabet, reverse_complement, compare, n_features
+    )
 
 
 def weighted_degree(
@@ -436,18 +448,14 @@ def weighted_degree(
            [0.64, 1.  , 0.  ],
            [0.  , 0.  , 1.  ]])
     """
-    return _family(WeightedDegree, degree, "the degree of a weighted_degree kernel", alphabet, compare, n_features)
+    return checked_family(
+        WeightedDegree, degree, "the degree of a weighted_degree kernel", alphabet, compare, n_features
+    )
 
 
-def _family(make: Any, values: Any, what: str, *others: Any) -> Any:
-    """Return a kernel or a stack, after looking at the parameters of each."""
-    made = family_of(make, values, what, *others, whole=True)
-    for kernel in [made] if isinstance(made, Kernel) else made:
-        kernel.check_parameters()
-    return made
-
-
-def alignment(matrix: str = "blosum62", opening: int = 11, extension: int = 1, local: bool = True) -> Alignment:
+def alignment(
+    matrix: str = "blosum62", opening: int = 11, extension: int = 1, local: bool = True
+) -> Alignment:
     """Return alignment scores of sequences, over the root of the scores of both with themselves; by parasail.
 
     They are similarities and **not** positive semidefinite in general: an estimator that needs kernels refuses a matrix
@@ -470,4 +478,5 @@ def alignment(matrix: str = "blosum62", opening: int = 11, extension: int = 1, l
     """
     for name, cost in (("opening", opening), ("extension", extension)):
         checked_number(cost, f"{name} of an alignment", strict=False, whole=True)
-    return Alignment(matrix, opening, extension, check_switch("local", local) or bool(local))
+    check_switch("local", local)
+    return Alignment(matrix, opening, extension, bool(local))

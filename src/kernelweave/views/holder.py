@@ -12,8 +12,8 @@ from .._components import nearest
 from ._tables import (
     Block,
     absent_rows,
-    as_numbers,
     annotated_target,
+    as_numbers,
     is_annotated,
     is_table,
     layers_of,
@@ -217,7 +217,9 @@ class Views:
         made = cls.__new__(cls)
         made.names = tuple(groups)
         # beside objects numbers are objects, too
-        made.blocks = tuple(as_numbers(_cut(block.values, np.asarray(columns))) for columns in groups.values())
+        made.blocks = tuple(
+            as_numbers(_cut(block.values, np.asarray(columns))) for columns in groups.values()
+        )
         made.columns = tuple(
             None if block.columns is None else tuple(block.columns[j] for j in columns)
             for columns in groups.values()
