@@ -42,7 +42,7 @@ def same_after_saving(model, X, path) -> None:
     [
         (SEQUENCES, kw.spectrum([2, 3])),
         (np.array(SEQUENCES, dtype=object), kw.spectrum([2, 3])),
-        (pd.Series(SEQUENCES), kw.gapped(3) + kw.mismatch(3, alphabet="dna")),
+        (pd.Series(SEQUENCES), kw.spectrum(3, gaps=1) + kw.spectrum(3, mismatches=1, alphabet="dna")),
         (table(), BANK),
         ({"sequence": SEQUENCES, "numbers": NUMBERS}, kw.spectrum([2, 3]) + kw.gaussian(1.0)),
         (Views({"sequence": SEQUENCES, "numbers": NUMBERS}), kw.spectrum(3) + kw.linear().on("numbers")),
@@ -67,7 +67,7 @@ def test_kernels_go_where_they_are_taken():
 
 def test_prediction_is_the_sum_over_training_samples():
     """The function of sparse features is kept as a direction, and is the same function."""
-    model = MKLClassifier(kw.spectrum([1, 2, 3]) + kw.gapped(2)).fit(SEQUENCES[:60], Y[:60])
+    model = MKLClassifier(kw.spectrum([1, 2, 3]) + kw.spectrum(2, gaps=1)).fit(SEQUENCES[:60], Y[:60])
     parts = zip(model.weights_, model.kernels_, strict=True)
     K = sum(w * k(SEQUENCES, SEQUENCES[:60]) / k.diag(SEQUENCES[:60]).mean() for w, k in parts)
     wanted = (K @ model.dual_coef_.reshape(60, -1)).ravel() + model.intercept_
@@ -172,7 +172,7 @@ def test_features_and_other_estimators(tmp_path):
     kept = MKLRegressor(kw.spectrum([2, 3], compare="tanimoto")).fit(SEQUENCES, NUMBERS[:, 0])
     assert np.all(kept.predict(SEQUENCES, return_std=True)[1] > 0)
     same_after_saving(kept, SEQUENCES, tmp_path / "m.skops")
-    online = MKLClassifier(kw.spectrum([2, 3], n_features=64), solver="obscure", norm=1.2)
+    online = MKLClassifier(kw.spectrum([2, 3], n_features=64), solver="obscure", norm=1.2, fit_intercept=False)
     online.partial_fit(SEQUENCES[:40], Y[:40], classes=[0, 1]).partial_fit(SEQUENCES[40:], Y[40:])
     assert online.score(SEQUENCES, Y) > 0.6
 

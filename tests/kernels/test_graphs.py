@@ -59,7 +59,7 @@ def test_shortest_paths_are_their_definition():
             distance = np.minimum(distance, distance[:, [k]] + distance[[k]])
         pairs = ((labels[i], labels[j], distance[i, j]) for i in range(n) for j in range(n) if i != j)
         counts.append(Counter(pair for pair in pairs if np.isfinite(pair[2])))
-    np.testing.assert_array_equal(kw.graph_paths(compare="product")(graphs), inner(counts))
+    np.testing.assert_array_equal(kw.shortest_path(compare="product")(graphs), inner(counts))
 
 
 def test_both_equal_those_of_grakel():
@@ -77,7 +77,7 @@ def test_both_equal_those_of_grakel():
         np.testing.assert_array_equal(adapted(graphs), known)
         np.testing.assert_array_equal(adapted(graphs[:4], graphs), known[:4])
     wanted = grakel.ShortestPath(with_labels=True).fit_transform(theirs)
-    np.testing.assert_array_equal(kw.graph_paths(compare="product")(graphs), wanted)
+    np.testing.assert_array_equal(kw.shortest_path(compare="product")(graphs), wanted)
 
 
 def test_all_ways_to_write_a_graph():
@@ -99,7 +99,7 @@ def test_all_ways_to_write_a_graph():
     assert np.array_equal(both(thin), both(drawn))
     # all nodes alike
     blank = [(adjacency, ["x"] * len(labels)) for adjacency, labels in plain]
-    assert np.allclose(kw.graph_paths(labels=None)(plain), kw.graph_paths()(blank))
+    assert np.allclose(kw.shortest_path(labels=None)(plain), kw.shortest_path()(blank))
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_bad_graphs_are_named(graph, said):
 def test_more_bad_graphs():
     nx = pytest.importorskip("networkx")
     with pytest.raises(ValueError, match="row 0: node 0 has no attribute 'label'"):
-        kw.graph_paths()([nx.path_graph(3)])
+        kw.shortest_path()([nx.path_graph(3)])
     with pytest.raises(ValueError, match="need a dict of labels"):
-        kw.graph_paths(labels=["a", "b"])([(np.eye(2), [1, 2])])
+        kw.shortest_path(labels=["a", "b"])([(np.eye(2), [1, 2])])
     with pytest.raises(ValueError, match="from_grakel needs"):
         kw.from_grakel("WL")
     with pytest.raises(ValueError, match="iterations of a weisfeiler_lehman kernel"):
@@ -144,7 +144,7 @@ def rings_and_chains(n: int = 60) -> tuple[list, np.ndarray]:
 
 def test_models_on_graphs_are_certified_and_keep_no_graph(tmp_path):
     graphs, y = rings_and_chains()
-    model = MKLClassifier(kw.weisfeiler_lehman([1, 2]) + kw.graph_paths()).fit(graphs[:40], y[:40])
+    model = MKLClassifier(kw.weisfeiler_lehman([1, 2]) + kw.shortest_path()).fit(graphs[:40], y[:40])
     assert model.certificate_.relative_gap <= 1e-3
     assert model.score(graphs[40:], y[40:]) > 0.8
     save(model, tmp_path / "graphs.skops")

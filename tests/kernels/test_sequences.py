@@ -57,7 +57,7 @@ def test_spectrum_is_the_naive_double_loop(X, k, compare, strands):
 def test_mismatch_is_the_naive_double_loop(X, k, mismatches):
     if mismatches >= k:
         with pytest.raises(ValueError, match="below k"):
-            kw.mismatch(k, mismatches, alphabet="dna")
+            kw.spectrum(k, mismatches=mismatches, alphabet="dna")
         return
     every = ["".join(word) for word in product("ACGT", repeat=k)]
     counts = []
@@ -68,7 +68,7 @@ def test_mismatch_is_the_naive_double_loop(X, k, mismatches):
             for word in every
         }
         counts.append(Counter(near))
-    kernel = kw.mismatch(k, mismatches, alphabet="dna", compare="product")
+    kernel = kw.spectrum(k, mismatches=mismatches, alphabet="dna", compare="product")
     np.testing.assert_allclose(kernel(X), naive(counts, "product"), atol=1e-9)
 
 
@@ -84,7 +84,7 @@ def test_gapped_is_the_naive_double_loop(X, k, gaps):
                 own[word] += "N" not in word
         counts.append(own)
     for compare in ("product", "tanimoto"):
-        kernel = kw.gapped(k, gaps, alphabet="dna", compare=compare)
+        kernel = kw.spectrum(k, gaps, alphabet="dna", compare=compare)
         np.testing.assert_allclose(kernel(X), naive([+own for own in counts], compare), atol=1e-12)
 
 
@@ -130,8 +130,8 @@ def test_hashed_columns_are_as_many_as_asked_for():
         (lambda: kw.spectrum(3, compare="dot"), "compare must be one of"),
         (lambda: kw.spectrum(3, n_features=0), "n_features of kernel"),
         (lambda: kw.spectrum(3, reverse_complement=True), "goes with alphabet='dna'"),
-        (lambda: kw.mismatch(3, alphabet=None), "needs an alphabet of letters"),
-        (lambda: kw.mismatch(9, mismatches=4), "choose fewer mismatches"),
+        (lambda: kw.spectrum(3, mismatches=1), "mismatches need an alphabet"),
+        (lambda: kw.spectrum(9, 0, 4, "protein"), "choose fewer, below k"),
         (lambda: kw.weighted_degree(3, compare="tanimoto"), "no whole counts"),
         (lambda: kw.alignment(opening=-1), "opening of an alignment"),
         (lambda: kw.spectrum(2, alphabet="dna")(["ACGT", "AC7"]), "row 1: 'AC7' has '7'"),

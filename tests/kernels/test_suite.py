@@ -363,12 +363,12 @@ class TestSpectrumFolded(TestSpectrum):
 
 class TestMismatch(TestSpectrum):
     def make(self):
-        return kw.mismatch(3, alphabet="dna")
+        return kw.spectrum(3, mismatches=1, alphabet="dna")
 
 
 class TestGapped(TestSpectrum):
     def make(self):
-        return kw.gapped(2, gaps=2, alphabet="dna")
+        return kw.spectrum(2, gaps=2, alphabet="dna")
 
 
 class TestWeightedDegree(KernelSuite):
@@ -390,7 +390,7 @@ class TestGraphPaths(KernelSuite):
     samples = staticmethod(graphs)
 
     def make(self):
-        return kw.graph_paths(compare="product")
+        return kw.shortest_path(compare="product")
 
 
 class TestFingerprint(KernelSuite):
@@ -447,7 +447,7 @@ class TestGrakel(KernelSuite):
         return kw.from_grakel(TestGrakel.kernel_of_grakel)
 
 
-OPTIONAL = {"Fingerprint": "rdkit", "Alignment": "parasail", "OfGrakel": "grakel"}
+OPTIONAL = {"Fingerprint": "rdkit", "Alignment": "parasail", "FromGrakel": "grakel"}
 
 
 def test_every_registered_kernel_has_a_case():

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import shortest_path
+from scipy.sparse import csgraph
 
 from .._numerics.stopping import check_time
 from ._kernel import Same, readable
 from ._numeric import checked_number
-from .objects import OfObjects, PartsKernel, checked_family, mixed
+from .objects import OfObjects, PartsKernel, checked_family, joined, mixed
 
 ONE_GRAPH = "a graph of networkx, or a pair (adjacency, labels)"
 
@@ -135,18 +135,18 @@ class WeisfeilerLehman(GraphKernel, registered_as="weisfeiler_lehman"):
         sums = np.zeros(whole.nnz + 1, dtype=np.uint64)
         found = []
         for codes in attributes:
-            found.append(codes)
+            found.append((owners, codes, 1.0))
             for _ in range(self.iterations):
                 # a sum of mixed codes is one of the neighbours' labels as a multiset, in any order
                 np.cumsum(mixed(codes)[whole.indices], out=sums[1:])
                 codes = mixed(codes * np.uint64(3) + (sums[whole.indptr[1:]] - sums[whole.indptr[:-1]]))
-                found.append(codes)
-        return np.tile(owners, len(found)), np.concatenate(found), np.ones(len(found) * owners.size)
+                found.append((owners, codes, 1.0))
+        return joined(found)
 
 
 @dataclass(eq=False, repr=False)
 class ShortestPath(GraphKernel, registered_as="shortest_path"):
-    """Pairs of nodes at the same distance that two graphs share; see :func:`graph_paths`."""
+    """Pairs of nodes at the same distance that two graphs share; see :func:`shortest_path`."""
 
     labels: Any = "label"
     compare: str = "cosine"
@@ -154,23 +154,23 @@ class ShortestPath(GraphKernel, registered_as="shortest_path"):
 
     def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         adjacencies, attributes = self._coded(objects)
-        whose, found, start = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.uint64)], 0
+        found, start = [], 0
         for i, adjacency in enumerate(adjacencies):
             check_time()
             n = adjacency.shape[0]
-            distances = shortest_path(adjacency, unweighted=True) if n else np.zeros((0, 0))
+            distances = csgraph.shortest_path(adjacency, unweighted=True) if n else np.zeros((0, 0))
             left, right = np.nonzero(np.isfinite(distances) & ~np.eye(n, dtype=bool))
             steps = mixed(distances[left, right].astype(np.uint64))
             for codes in attributes:
                 own = codes[start : start + n]
-                found.append(mixed(mixed(own[left] + steps) * np.uint64(3) + own[right]))
-                whose.append(np.full(left.size, i))
+                codes_of_pairs = mixed(mixed(own[left] + steps) * np.uint64(3) + own[right])
+                found.append((np.full(left.size, i), codes_of_pairs, 1.0))
             start += n
-        return np.concatenate(whose), np.concatenate(found), np.ones(sum(map(len, found)))
+        return joined(found)
 
 
 @dataclass(eq=False, repr=False)
-class OfGrakel(OfObjects, registered_as="of_grakel"):
+class FromGrakel(OfObjects, registered_as="from_grakel"):
     """A kernel of GraKeL; see :func:`from_grakel`."""
 
     kernel_of_grakel: Any
@@ -210,10 +210,7 @@ class OfGrakel(OfObjects, registered_as="of_grakel"):
 
 
 def weisfeiler_lehman(
-    iterations: Any = 3,
-    labels: Any = "label",
-    compare: str = "cosine",
-    n_features: int | None = None,
+    iterations: Any = 3, labels: Any = "label", compare: str = "cosine", n_features: int | None = None
 ) -> Any:
     """Return kernels of the subtrees that two graphs share around their nodes (Shervashidze et al. 2011).
 
@@ -226,9 +223,7 @@ def weisfeiler_lehman(
     labels : str, sequence of str or None
         Attribute of nodes that is their label; of several the kernels are added.  None where all nodes are alike.  A
         graph is one of networkx, or ``(adjacency, labels)`` with a sequence of labels, or a dict of them by attribute.
-    compare : {"cosine", "product", "tanimoto"}
-        As for :func:`spectrum`.
-    n_features : int or None
+    compare, n_features
         As for :func:`spectrum`.
 
     Examples
@@ -245,7 +240,7 @@ def weisfeiler_lehman(
     return checked_family(WeisfeilerLehman, iterations, what, labels, compare, n_features, strict=False)
 
 
-def graph_paths(
+def shortest_path(
     labels: Any = "label", compare: str = "cosine", n_features: int | None = None
 ) -> ShortestPath:
     """Return the shortest-path kernel: pairs of nodes with the same labels at the same distance (Borgwardt and Kriegel
@@ -261,7 +256,7 @@ def graph_paths(
     >>> from kernelweave import kernels as kw
     >>> path = ([[0, 1, 0], [1, 0, 1], [0, 1, 0]], ["C", "C", "O"])
     >>> triangle = ([[0, 1, 1], [1, 0, 1], [1, 1, 0]], ["C", "C", "O"])
-    >>> kw.graph_paths(compare="product")([path, triangle])
+    >>> kw.shortest_path(compare="product")([path, triangle])
     array([[ 8.,  8.],
            [ 8., 12.]])
     """
@@ -270,7 +265,7 @@ def graph_paths(
     return made
 
 
-def from_grakel(kernel: Any, labels: Any = "label", name: str | None = None) -> OfGrakel:
+def from_grakel(kernel: Any, labels: Any = "label", name: str | None = None) -> FromGrakel:
     """Return a kernel of GraKeL, on the same graphs as the others.
 
     Its matrix on the training samples is checked, as that of a function; a model with it cannot be saved to a file.
@@ -285,4 +280,4 @@ def from_grakel(kernel: Any, labels: Any = "label", name: str | None = None) -> 
     """
     if not (hasattr(kernel, "fit_transform") and hasattr(kernel, "transform")):
         raise ValueError(f"from_grakel needs a kernel object of GraKeL, got {kernel!r}")
-    return OfGrakel(kernel, labels, name)
+    return FromGrakel(kernel, labels, name)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .._components import nearest
 from .._numerics.stopping import check_time
 from ._kernel import readable
 from ._numeric import checked_number
-from .objects import PartsKernel, checked_family, entries
+from .objects import PartsKernel, checked_family, entries, joined
 
 #: kinds of fingerprints, and what they count
 KINDS = ("morgan", "features", "atom_pairs", "torsions", "paths")
@@ -110,19 +111,12 @@ class Fingerprint(PartsKernel, registered_as="fingerprint"):
 
     def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         found = [self._found(smiles) for smiles in objects]
-        sizes = [len(codes) for codes, _ in found]
-        codes = np.concatenate([np.zeros(0, dtype=np.uint64), *(codes for codes, _ in found)])
-        values = [np.broadcast_to(counts, codes.shape) for codes, counts in found]
-        return np.repeat(np.arange(len(objects)), sizes), codes, np.concatenate([np.zeros(0), *values])
+        return joined([(np.full(len(codes), i), codes, counts) for i, (codes, counts) in enumerate(found)])
 
 
 def fingerprint(
-    kind: str = "morgan",
-    radius: Any = 2,
-    bits: int | None = 2048,
-    counts: bool = True,
-    compare: str = "tanimoto",
-) -> Any:
+    kind: str = "morgan", radius: Any = 2, bits: int | None = 2048, counts: bool = True, compare: str = "tanimoto"
+) -> Any:  # fmt: skip
     """Return kernels of the substructures that two molecules share: RDKit's fingerprints under Tanimoto.
 
     X has SMILES, which are checked before any work: invalid ones are listed by row.
@@ -180,8 +174,6 @@ def descriptors(smiles: Sequence[str] | Any, names: Sequence[str] | None = None)
     known = dict(Descriptors.descList)
     wanted = list(known) if names is None else list(names)
     if unknown := [name for name in wanted if name not in known]:
-        from .._components import nearest
-
         raise ValueError(f"RDKit has no descriptor {unknown[0]!r}.{nearest(unknown[0], list(known))}")
     Fingerprint().check_samples(smiles)
     rows = []

@@ -242,3 +242,11 @@ def checked_family(make: Any, values: Any, what: str, *others: Any, strict: bool
     for kernel in [made] if isinstance(made, Kernel) else made:
         kernel.check_parameters()
     return made
+
+
+def joined(found: list[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return owners, codes and counts of parts in one array each; a count may be one number for all."""
+    owners = np.concatenate([np.zeros(0, dtype=np.intp), *(owner for owner, _, _ in found)])
+    codes = np.concatenate([np.zeros(0, dtype=np.uint64), *(code for _, code, _ in found)])
+    counts = [np.broadcast_to(count, code.shape) for _, code, count in found]
+    return owners, codes, np.concatenate([np.zeros(0), *counts])
