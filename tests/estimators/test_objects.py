@@ -172,7 +172,9 @@ def test_features_and_other_estimators(tmp_path):
     kept = MKLRegressor(kw.spectrum([2, 3], compare="tanimoto")).fit(SEQUENCES, NUMBERS[:, 0])
     assert np.all(kept.predict(SEQUENCES, return_std=True)[1] > 0)
     same_after_saving(kept, SEQUENCES, tmp_path / "m.skops")
-    online = MKLClassifier(kw.spectrum([2, 3], n_features=64), solver="obscure", norm=1.2, fit_intercept=False)
+    online = MKLClassifier(
+        kw.spectrum([2, 3], n_features=64), solver="obscure", norm=1.2, fit_intercept=False
+    )
     online.partial_fit(SEQUENCES[:40], Y[:40], classes=[0, 1]).partial_fit(SEQUENCES[40:], Y[40:])
     assert online.score(SEQUENCES, Y) > 0.6
 
