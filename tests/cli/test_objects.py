@@ -40,12 +40,12 @@ def test_fit_predict_and_inspect(study):
     assert "spectrum(k=3, alphabet=dna) on dna" in shown
     assert "weighted_degree(degree=2) on dna" in shown
     call("predict", str(study / "m.skops"), str(study / "data.csv"), "-o", str(study / "p.csv"))
-    predicted = pd.read_csv(study / "p.csv")["prediction"]
+    predicted = pd.read_csv(study / "p.csv")["predicted y"]
     assert np.mean(predicted == np.arange(N) % 2) > 0.9
     fit(study, "--objects", "dna=spectrum:3", data="alone.csv")
-    fit(study, "--objects", "dna=spectrum:3", "--view", "numbers=a", "--kernels", "linear")
+    fit(study, "--objects", "dna=spectrum:3", "--view", "numbers=a", "--kernels", "linear", "--norm", "2")
     assert "linear on numbers" in call("inspect", str(study / "m.skops")).output
-    fit(study, "--objects", "dna=spectrum:3", "--kernels", "linear")
+    fit(study, "--objects", "dna=spectrum:3", "--kernels", "linear", "--norm", "2")
     assert "linear on all features" in call("inspect", str(study / "m.skops")).output
 
 
