@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         held_similarities,
         mkl_path,
     )
-    from .views import Views, ViewScaler
+    from .views import PairKFold, Pairs, Views, ViewScaler
 
 __version__ = "0.3.0"
 
@@ -74,6 +74,8 @@ __all__ = [
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
+    "PairKFold",
+    "Pairs",
     "Shift",
     "SimilarityClassifier",
     "SimilarityFeatures",
@@ -111,7 +113,7 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         if name in __all__:
             if find_spec(f"kernelweave.{name}") is not None:
                 return import_module(f"kernelweave.{name}")
-            home = "views" if name in ("Views", "ViewScaler") else "estimators"
+            home = "views" if name in ("PairKFold", "Pairs", "Views", "ViewScaler") else "estimators"
             return getattr(import_module(f"kernelweave.{home}"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 

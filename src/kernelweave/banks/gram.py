@@ -73,6 +73,7 @@ class Gram(Bank):
         self.chosen, self.centre, self.samples, self.columns = chosen, centre, samples, columns or {}
         self.times = None if times is None else np.asarray(times, dtype=float)
         self.streams, self.cluster_cost = storage.streams, storage.cluster_cost
+        self.by_products = storage.by_products
         self.nbytes = storage.nbytes if chosen is None and samples is None else 0
         #: whether coefficients and products are the storage's up to a factor
         self._as_stored = chosen is None and centre is None and samples is None and not self.columns

@@ -388,7 +388,7 @@ class MKLRegressorCV(MKLRegressor):
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         self.criterion_ = self.criterion
         set_optional(self, "variance_components_", None)
-        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups)
+        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
         if self.criterion == "convex":
             warned_of = self._fit_convex(training, plan, Y, weight, splits())
             warn_of_findings(warned_of, GridEndWarning)

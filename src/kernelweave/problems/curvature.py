@@ -104,6 +104,8 @@ class Curvature:
     @property
     def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
+        if self._unread is not None and hasattr(self._unread[1], "hessian"):
+            self._later, self._unread = partial(_hessian_by_products, *self._unread[:3]), None
         if self._unread is not None:
             problem, K, inner, rows = self._unread
             self._collect(problem, K, inner, rows, problem.bank.apply(inner.beta, rows))
@@ -217,6 +219,18 @@ def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercep
         d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
         size = new
     return np.asarray(np.einsum("aik,bik->ab", right, z))
+
+
+def _hessian_by_products(problem: MKLProblem, K: Any, inner: FixedSolution) -> Array:
+    """A model of H where the mixed kernel is something to multiply with; columns of targets add up."""
+    from .by_products import noise_of
+
+    y, c, beta = (values.reshape(problem.n, -1) for values in (problem.y, problem.c, inner.beta))
+    H = np.zeros((problem.m, problem.m))
+    for k in range(y.shape[1]):
+        noise = noise_of(problem.loss, y[:, k], beta[:, k], c[:, k])
+        H += K.hessian(beta[:, k], noise, problem.fit_intercept)
+    return H
 
 
 def _least_squares_hessian(

@@ -105,6 +105,8 @@ def solve_fixed(
     keep_product : bool
         Whether ``start.decision`` is ``K start.beta`` for this very K.
     """
+    if hasattr(K, "inverse"):  # something to multiply with
+        return _solve_otherwise(Inner(K, loss, y, c, fit_intercept), target, start, keep_product)
     if not isinstance(K, np.ndarray):  # it lives on a device
         from .newton import fits_first_order, solve_first_order
 
@@ -157,11 +159,16 @@ def _solve_otherwise(
     from .newton import solve_newton
 
     loss, y, c = inner.loss, inner.y, inner.c
+    if y.ndim == 1 and hasattr(inner.K, "inverse"):
+        from .by_products import solve_by_products
+
+        return solve_by_products(inner, target, start)
     if loss.joint:
         if loss.has_curvature:
             return solve_softmax(inner, target, start)
         return solve_joint(inner, target, start, keep_product)
-    if y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1]))):
+    alike = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
+    if alike and not hasattr(inner.K, "inverse"):
         if loss.has_curvature:
             return solve_newton(inner, target, start)
         return solve_budgeted(inner, target, start, keep_product)

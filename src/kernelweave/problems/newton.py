@@ -114,19 +114,26 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
             step = step - np.multiply.outer(ones, shift)
         return np.asarray(step)
 
-    beta = decision = np.zeros(inner.y.shape)
-    if start is not None:
-        beta, decision = start.beta, inner.K @ start.beta
-        # on a matrix that has grown since, a function many times too large sits where a loss is flat, and Newton's
-        # method would halve its way back: the start is shrunk
-        factor, (value, _) = 1.0, inner.primal(beta, decision)
-        for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
-            trial, _ = inner.primal(shrink * beta, shrink * decision)
-            if trial >= value:
-                break
-            factor, value = shrink, trial
-        beta, decision = factor * beta, factor * decision
-    return descend(inner, direction, beta, decision, target, exact=True)
+    return descend(inner, direction, *shrunk_start(inner, start), target, exact=True)
+
+
+def shrunk_start(inner: Inner, start: FixedSolution | None) -> tuple[Array, Array]:
+    """Return coefficients to start from, and their product with K.
+
+    On a matrix that has grown since, a function many times too large sits where a loss is flat, and Newton's method
+    would halve its way back: the start is shrunk.
+    """
+    if start is None:
+        zero = np.zeros(inner.y.shape)
+        return zero, zero
+    beta, decision = start.beta, inner.K @ start.beta
+    factor, (value, _) = 1.0, inner.primal(beta, decision)
+    for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
+        trial, _ = inner.primal(shrink * beta, shrink * decision)
+        if trial >= value:
+            break
+        factor, value = shrink, trial
+    return factor * beta, factor * decision
 
 
 def _inverse(scaled: Array) -> Callable[[Array], Array]:
