@@ -61,6 +61,8 @@ def facts_of_kernels(
     splits: dict[tuple[int, ...], Split] = {}
 
     def split(most: float) -> Split:
+        if kind == "pairs":  # matrices, no two of which are powers of one
+            return Split(matrices=m, chains=m)
         explicit = explicit_kernels(ranks, most)
         if tuple(explicit) not in splits:
             stored = np.setdiff1d(np.arange(m), explicit)

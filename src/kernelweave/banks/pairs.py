@@ -77,12 +77,12 @@ class Scatter:
         return np.asarray(X.reshape(-1).take(self.flat))
 
     def left_product(self, A: Array, a: Array) -> Array:
-        """``(A M)'``, right x objects of A's rows, for A whose columns are the left objects and few pairs."""
+        """``(A M)' = M'A`` for symmetric A, where few pairs are there."""
         from .._numerics.pair_products import add_rows
 
         order, starts = self.by_column
         out = np.zeros((self.shape[1], A.shape[0]))
-        add_rows(starts, self.rows[order], a[order], np.ascontiguousarray(A.T), out)
+        add_rows(starts, self.rows[order], a[order], A, out)
         return out
 
 
@@ -374,6 +374,44 @@ class PairBank(Gram):
 
     def by_columns(self, columns: Any) -> None:
         return None
+
+    def rounding_lengths(self) -> Any:
+        return RootLengths(self.storage)
+
+
+class RootLengths:
+    """Bounds of the lengths ``(m, n)`` of pairs in feature space, for products that never form them.
+
+    Of symmetric kernels ``k(x, x)`` is at most the mean of the two orders.
+    """
+
+    def __init__(self, store: PairProducts, power: int = 1, transposed: bool = False) -> None:
+        self.store, self.power, self.transposed = store, power, transposed
+        self.orders = [store.at]
+        if store.symmetry:
+            self.orders.append(Scatter(store.at.cols, store.at.rows, store.at.shape))
+
+    def __pow__(self, power: int) -> RootLengths:
+        return RootLengths(self.store, self.power * power, self.transposed)
+
+    @property
+    def T(self) -> RootLengths:
+        """As rows for pairs and columns for kernels."""
+        return RootLengths(self.store, self.power, not self.transposed)
+
+    def __matmul__(self, v: Array) -> Array:
+        if v.ndim == 2:
+            return np.stack([self @ column for column in v.T], axis=1)
+        store, terms = self.store, self.store.terms
+        ones, others = (np.maximum(side, 0.0) ** (0.5 * self.power) for side in store._side_diagonals())
+        scale = np.abs(store.scale) ** (0.5 * self.power) / len(self.orders) ** (0.5 * self.power)
+        if not self.transposed:
+            means = sum(ones @ at.matrix(v) @ others.T for at in self.orders)
+            return np.asarray(means[terms[:, 0], terms[:, 1]] * scale)
+        table = np.zeros((len(ones), len(others)))
+        np.add.at(table, (terms[:, 0], terms[:, 1]), v * scale)
+        full = ones.T @ table @ others
+        return np.asarray(sum(at.entries(full) for at in self.orders))
 
 
 @dataclass(eq=False)

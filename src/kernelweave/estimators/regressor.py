@@ -173,7 +173,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
         fitted, weight = super()._solve(bound, plan, tasks), tasks[0].weight
         # standard deviations of predictions: where the loss has a Gaussian noise to it
-        if not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
+        unknown = bound.training.kind == "pairs"  # their deviations would need matrices of all pairs
+        if unknown or not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
             return fitted
         table = np.column_stack([task.y for task in tasks])
         C = np.broadcast_to(np.asarray(fitted.C, dtype=float), (table.shape[1],))
@@ -223,7 +224,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         fitted = FittedModel.of(self)
         if fitted.function is None or fitted.spread is None:
             raise ValueError(
-                "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
+                "return_std=True needs loss='squared', samples that are no pairs, targets without missing entries and "
+                "no nuisance kernels"
             )
         values = self._decision(X)
         spread = deviations(fitted.function, fitted.spread, new_samples(self, X, fitted.kind))
@@ -555,7 +557,7 @@ class MKLRegressorCV(MKLRegressor):
         weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
         beta, intercept = shown(evidence.beta), shown(evidence.intercept)
         spread = None
-        if np.all(np.isfinite(Y)) and not np.any(left_out):
+        if np.all(np.isfinite(Y)) and not np.any(left_out) and bound.training.kind != "pairs":
             spread = Spread(evidence.noise, evidence.alpha, weight, support(beta), plan.fit_intercept)
         FittedModel(
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
