@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._typing import Array, Index
 from .compiled import njit
 

@@ -72,8 +72,8 @@ class Facts:
     m: int
     can: Abilities = Abilities()
     place: Place = "host"
-    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels, ``pairs``
-    #: of objects, or ``incomplete`` samples, whose kernels are completed
+    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels,
+    #: ``pairs`` of objects, or ``incomplete`` samples, whose kernels are completed
     samples: str = "numbers"
     #: kernels without explicit features, and the name of the first
     unranked: int = 0

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from .._numerics.resources import default_budget
 from .._typing import Index
-from ..kernels import Kernel, factors_of, n_samples
+from ..kernels import Kernel, n_samples
+from ..kernels.pairwise import factors_of
 from ..views import Pairs
 from ._base import Bank
 from .decide import MIXING_SHARE, Abilities, Facts, Split
@@ -53,7 +54,9 @@ def facts_of_kernels(
         kind, sides = "pairs", samples.compact()
         lefts, rights, _ = factors_of(kernels)
         # the matrices, and as much again for their mixtures
-        needed = sum(8 * (len(of) + 4) * len(side) ** 2 for of, side in ((lefts, sides.left), (rights, sides.right)))
+        needed = sum(
+            8 * (len(of) + 4) * len(side) ** 2 for of, side in ((lefts, sides.left), (rights, sides.right))
+        )
         others = {"needed": needed, **others}
     ranks = ranks_of(kernels, samples)
     known = [rank for rank in ranks if rank is not None]

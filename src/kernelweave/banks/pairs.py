@@ -18,12 +18,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._numerics.matrices import check_semidefinite
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
-from ..kernels import Kernel, PairKernel, factors_of, objects_for
-from ..views import Pairs, Side
+from ..kernels import Kernel
+from ..kernels.pairwise import PairKernel, factors_of, objects_for
+from ..views import Pairs
+from ..views.pairs import Side
 from ._base import Storage
 from .bound import BoundKernels
 from .decide import Decision
@@ -54,7 +57,8 @@ class Scatter:
 
     @cached_property
     def flat(self) -> Index:
-        return np.asarray(self.rows * self.shape[1] + self.cols)
+        """Return the place of every pair in the matrix of all."""
+        return np.asarray(self.rows * self.shape[1] + self.cols, dtype=np.intp)
 
     @cached_property
     def sparse(self) -> bool:
@@ -164,7 +168,9 @@ class PairProducts(Storage):
 
     def table(self, weights: Array, kernels: Index | None = None) -> Array:
         """Return weights times scales as a table ``(p, q)`` of both sides' kernels."""
-        terms, scale = (self.terms, self.scale) if kernels is None else (self.terms[kernels], self.scale[kernels])
+        terms, scale = (
+            (self.terms, self.scale) if kernels is None else (self.terms[kernels], self.scale[kernels])
+        )
         out = np.zeros((len(self.left), len(self.right)))
         np.add.at(out, (terms[:, 0], terms[:, 1]), weights * scale)
         return out
@@ -185,8 +191,12 @@ class PairProducts(Storage):
                 for one, other in zip(ones, others, strict=True)
             ]
         if rows.size <= cols.size:
-            return [(self.left[i], _combined(self.right, cols, one)) for i, one in zip(rows, inside, strict=True)]
-        return [(_combined(self.left, rows, one), self.right[j]) for j, one in zip(cols, inside.T, strict=True)]
+            return [
+                (self.left[i], _combined(self.right, cols, one)) for i, one in zip(rows, inside, strict=True)
+            ]
+        return [
+            (_combined(self.left, rows, one), self.right[j]) for j, one in zip(cols, inside.T, strict=True)
+        ]
 
     # ---- products --------------------------------------------------------------------------------------------------
 
@@ -406,7 +416,7 @@ class RootLengths:
         ones, others = (np.maximum(side, 0.0) ** (0.5 * self.power) for side in store._side_diagonals())
         scale = np.abs(store.scale) ** (0.5 * self.power) / len(self.orders) ** (0.5 * self.power)
         if not self.transposed:
-            means = sum(ones @ at.matrix(v) @ others.T for at in self.orders)
+            means: Any = sum(ones @ at.matrix(v) @ others.T for at in self.orders)
             return np.asarray(means[terms[:, 0], terms[:, 1]] * scale)
         table = np.zeros((len(ones), len(others)))
         np.add.at(table, (terms[:, 0], terms[:, 1]), v * scale)
@@ -463,6 +473,8 @@ class Eigenbasis:
 class MixedProducts:
     """The mixed kernel of a :class:`PairProducts` as something to multiply with, and what approximates its inverse."""
 
+    by_products = True
+
     def __init__(self, store: PairProducts, weights: Array) -> None:
         self.store, self.weights = store, weights
         self.shape = (store.n, store.n)
@@ -503,7 +515,7 @@ class MixedProducts:
 
         return solve
 
-    def _by_landmarks(self, noise: Array, used: Array) -> Callable[[Array], Array]:
+    def _by_landmarks(self, noise: Array, used: NDArray[np.bool_]) -> Callable[[Array], Array]:
         """Nystroem's approximation on random pairs, beside the noise, by Woodbury's identity."""
         store, rng = self.store, np.random.default_rng(0)
         there = np.flatnonzero(used)
@@ -533,8 +545,8 @@ class MixedProducts:
     def hessian(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.
 
-        On a grid in the eigenbasis, from some of its rows: the strongest, and others at random in proportion.  Pairs that
-        are not there are filled in, and the noise is what they leave of it.  Of few pairs by conjugate gradients.
+        On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not there
+        are filled in, and the noise grows by what they were.  Of few pairs by conjugate gradients.
         """
         used = np.isfinite(noise)
         if not used.any():
@@ -573,7 +585,9 @@ class MixedProducts:
             H -= np.outer(along, along) / max(float(ones @ ones), np.finfo(float).tiny)
         return np.asarray(H)
 
-    def _hessian_by_steps(self, beta: Array, noise: Array, used: Array, has_intercept: bool) -> Array:
+    def _hessian_by_steps(
+        self, beta: Array, noise: Array, used: NDArray[np.bool_], has_intercept: bool
+    ) -> Array:
         """``V' (K + E)^-1 V`` column by column, a few preconditioned steps each."""
         store, solve = self.store, self.inverse(noise)
         plain = np.where(used, noise, 0.0)
@@ -626,7 +640,7 @@ def few_steps(
     return x
 
 
-# ---- binding, and prediction -------------------------------------------------------------------------------------------
+# ---- binding, and prediction -----------------------------------------------------------------------------------
 
 
 def pair_bank(
@@ -660,7 +674,9 @@ def pair_bank(
     plain = store.mean_diagonals()
     normaliser = Normaliser(normalize, center, np.ones(store.m), names=[kernel.name for kernel in kernels])
     for j in np.flatnonzero(~(np.abs(plain) < np.inf)):
-        raise ValueError(f"kernel {normaliser.names[j]!r} overflows on the training pairs: scale the features first")
+        raise ValueError(
+            f"kernel {normaliser.names[j]!r} overflows on the training pairs: scale the features first"
+        )
     if center:
         store = store.recentred(np.arange(store.n))
     if normalize == "trace":

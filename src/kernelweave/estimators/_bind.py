@@ -23,7 +23,8 @@ from ..banks.normalise import Normaliser
 from ..banks.streaming import spread_rows
 from ..cluster import cluster_bank
 from ..exceptions import ScaleWarning, warn_at_caller
-from ..kernels import Kernel, factors_of, resolve_kernels, take, view_of
+from ..kernels import Kernel, resolve_kernels, take, view_of
+from ..kernels.pairwise import factors_of
 from ..views import Pairs
 from ._inputs import Training
 from ._parameters import Codes

@@ -21,19 +21,15 @@ from ..cluster import ClusterSamples, DaskRows, cluster_samples, is_dask
 from ..kernels import (
     Kernel,
     KernelSpec,
-    PairKernel,
-    PairStack,
     Schema,
     as_spec,
     column_groups,
     default_bank,
     expand_kernels,
-    factors_of,
     n_samples,
-    plain_pairs,
 )
+from ..kernels.pairwise import PairKernel, PairStack, factors_of, plain_pairs
 from ..views import (
-    KnownSides,
     KnownViews,
     MissingRates,
     Pairs,
@@ -44,6 +40,7 @@ from ..views import (
     is_views,
     refuse_missing,
 )
+from ..views.pairs import KnownSides
 from ._parameters import Device, KernelsLike, Samples
 from ._plan import BankPlan
 
@@ -53,8 +50,8 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``views``, ``pairs``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be, ``columns``
-    what the columns of a table are called.
+    kind), ``views``, ``pairs``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to
+    be, ``columns`` what the columns of a table are called.
     """
 
     kernels: list[Kernel] | None
@@ -240,12 +237,15 @@ def _pairs(estimator: BaseEstimator, X: Pairs, spec: KernelSpec, missing: str) -
     if unfit:
         raise ValueError(f"X holds pairs, and kernel {unfit[0]!r} does not take them: {NO_PAIRS}")
     if len({kernel.symmetry for kernel in kernels}) > 1:
-        raise ValueError("kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike")
+        raise ValueError(
+            "kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike"
+        )
     _forget_features(estimator)
     estimator._sides = KnownSides.of(X)
     plain = plain_pairs(X)
-    for which, side, factors in zip(("left", "right"), (plain.left, plain.right), factors_of(kernels), strict=False):
-        _check_side(which, side.objects, factors)
+    lefts, rights, _ = factors_of(kernels)
+    _check_side("left", plain.left.objects, lefts)
+    _check_side("right", plain.right.objects, rights)
     return Training(kernels, plain, len(X), [kernel.name for kernel in kernels], "pairs")
 
 

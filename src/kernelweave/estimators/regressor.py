@@ -24,7 +24,7 @@ from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..solvers import final_status
-from ._base import BaseMKL, facts_of
+from ._base import BaseMKL, facts_of, findings_of_weights
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
 from ._fitting import conclude
@@ -173,8 +173,9 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
         fitted, weight = super()._solve(bound, plan, tasks), tasks[0].weight
         # standard deviations of predictions: where the loss has a Gaussian noise to it
-        unknown = bound.training.kind == "pairs"  # their deviations would need matrices of all pairs
-        if unknown or not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
+        if bound.training.kind == "pairs":  # their deviations would need matrices of all pairs
+            return fitted
+        if not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
             return fitted
         table = np.column_stack([task.y for task in tasks])
         C = np.broadcast_to(np.asarray(fitted.C, dtype=float), (table.shape[1],))
@@ -561,7 +562,8 @@ class MKLRegressorCV(MKLRegressor):
             spread = Spread(evidence.noise, evidence.alpha, weight, support(beta), plan.fit_intercept)
         FittedModel(
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
-            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="", findings=bound.findings,
+            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="",
+            findings=(*bound.findings, *findings_of_weights(bound, weights)),
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
             solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,

@@ -89,7 +89,9 @@ class PairKernel(Kernel):
         if not self.symmetry:
             return left[np.ix_(a, c)] * right[np.ix_(b, d)]
         out = left[np.ix_(a, c)] * right[np.ix_(b, d)] + left[np.ix_(b, d)] * right[np.ix_(a, c)]
-        out += self.symmetry * (left[np.ix_(a, d)] * right[np.ix_(b, c)] + left[np.ix_(b, c)] * right[np.ix_(a, d)])
+        out += self.symmetry * (
+            left[np.ix_(a, d)] * right[np.ix_(b, c)] + left[np.ix_(b, c)] * right[np.ix_(a, d)]
+        )
         return np.asarray(0.25 * out)
 
     def base_diag(self, A: Any) -> np.ndarray:
@@ -101,8 +103,25 @@ class PairKernel(Kernel):
         a, b = used.index.T
         if not self.symmetry:
             return np.asarray(left[a] * right[b])
-        out = left[a, a] * right[b, b] + left[b, b] * right[a, a] + 2.0 * self.symmetry * left[a, b] * right[a, b]
+        out = (
+            left[a, a] * right[b, b]
+            + left[b, b] * right[a, a]
+            + 2.0 * self.symmetry * left[a, b] * right[a, b]
+        )
         return np.asarray(0.25 * out)
+
+
+def known_by_heart(kernels: Sequence[Kernel], weights: np.ndarray) -> str | None:
+    """Say where all weight is on kernels that know the objects of a side by heart; None where it is not."""
+    active = [kernel for kernel, weight in zip(kernels, weights, strict=False) if weight > 0]
+    pairs = [kernel for kernel in active if isinstance(kernel, PairKernel)]
+    for which in ("left", "right"):
+        if pairs and all(isinstance(getattr(kernel, which), _SameObject) for kernel in pairs):
+            return (
+                f"All weight is on kernels that know the {which} objects by heart (identity): a new {which} object is "
+                "predicted by the intercept alone."
+            )
+    return None
 
 
 def checked_pairs(A: Any) -> Pairs:
@@ -131,7 +150,9 @@ class PairStack(KernelSpec):
 
     def expand(self, schema: Schema) -> list[Kernel]:
         if schema.sides is None:
-            raise ValueError("kernels of pairs need pairs of objects as samples: X = Pairs(left, right, index)")
+            raise ValueError(
+                "kernels of pairs need pairs of objects as samples: X = Pairs(left, right, index)"
+            )
         symmetry = _symmetry(self.symmetric)
         if symmetry and not schema.one_kind:
             raise ValueError(
@@ -144,7 +165,9 @@ class PairStack(KernelSpec):
             kernels = expand_kernels(spec, own)
             given = [kernel.name for kernel in kernels if kernel.always is not None]
             if given:
-                raise ValueError(f"{given[0]!r} always counts, and factors of pairs cannot: leave kernels.always out")
+                raise ValueError(
+                    f"{given[0]!r} always counts, and factors of pairs cannot: leave kernels.always out"
+                )
             sides.append(kernels)
         if symmetry and self.right is None:
             sides[1] = sides[0]
@@ -159,6 +182,18 @@ class PairStack(KernelSpec):
                     continue
                 out.append(PairKernel(one, other, symmetry))
         return out
+
+    def groups(self, X: Pairs, side: str = "left") -> list[str]:
+        """Return the left or the right factor of every kernel, by name: ``groups`` of :class:`norms.Grouped`.
+
+        >>> from kernelweave import Pairs, kernels as kw
+        >>> bank = kw.pairs(kw.held([np.eye(2)], names=["a"]), kw.held([np.eye(3)], names=["b"]), identity=False)
+        >>> bank.groups(Pairs.from_grid(2, 3, np.ones((2, 3))), "right")
+        ['b', 'constant', 'b']
+        """
+        if side not in ("left", "right"):
+            raise ValueError(f"side must be 'left' or 'right', got {side!r}")
+        return [str(getattr(kernel, side).name) for kernel in self.expand(Schema.of(checked_pairs(X)))]
 
 
 def _symmetry(symmetric: Any) -> int:
@@ -180,9 +215,9 @@ def pairs(
         Whether each kernel of one side is there by itself as well: effects of objects that do not depend on their
         partner.
     identity : bool, default=True
-        Whether each side has a kernel more that is one for the same object and else zero: effects of single objects that
-        nothing else explains (and, times a kernel of the other side, effects of its own for every object).  A new object
-        has none.
+        Whether each side has a kernel more that is one for the same object and else zero: effects of single objects
+        that nothing else explains (and, times a kernel of the other side, effects of its own for every object).  A new
+        object has none.
     symmetric : {False, "symmetric", "antisymmetric"}, default=False
         For pairs of one kind, whether the order of a pair makes no difference, or changes the sign.
 
@@ -201,7 +236,10 @@ def pairs(
     for name, switch in (("main", main), ("identity", identity)):
         if not isinstance(switch, bool | np.bool_):
             raise ValueError(f"{name} must be True or False, got {switch!r}")
-    specs = [held(spec) if _is_matrices(spec) else spec if spec is None else as_spec(spec) for spec in (left, right)]
+    specs = [
+        held(spec) if _is_matrices(spec) else spec if spec is None else as_spec(spec)
+        for spec in (left, right)
+    ]
     if specs[0] is None:
         raise ValueError("left is missing: give kernels of the left objects, or their kernel matrices")
     return PairStack(specs[0], specs[1], bool(main), bool(identity), symmetric)

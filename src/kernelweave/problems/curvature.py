@@ -20,7 +20,7 @@ import numpy as np
 from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
 from .certificate import TINY
-from .fixed import FixedSolution
+from .fixed import FixedSolution, multiplies_only
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
@@ -104,7 +104,7 @@ class Curvature:
     @property
     def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
-        if self._unread is not None and hasattr(self._unread[1], "hessian"):
+        if self._unread is not None and multiplies_only(self._unread[1]):
             self._later, self._unread = partial(_hessian_by_products, *self._unread[:3]), None
         if self._unread is not None:
             problem, K, inner, rows = self._unread

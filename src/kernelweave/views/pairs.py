@@ -40,7 +40,7 @@ class Side:
                 f"the {which} objects are a {type(objects).__name__} of {module}: pairs are of objects in memory; pass "
                 "a NumPy array or a data frame, for example X.compute() of a collection of Dask"
             )
-        if isinstance(objects, Integral) and not isinstance(objects, bool):
+        if isinstance(objects, int | np.integer):
             objects = np.arange(int(objects))
         elif isinstance(objects, Mapping) and not sparse.issparse(objects):
             objects = Views(objects)
@@ -126,9 +126,11 @@ class Side:
         """Return the rows that positions or names in an index stand for."""
         values = np.asarray(given)
         named = self.names is not None and any(not isinstance(name, str) for name in self.names)
-        whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and np.array_equal(values, np.trunc(values)))
+        whole = values.dtype.kind in "iu" or (
+            values.dtype.kind == "f" and np.array_equal(values, np.trunc(values))
+        )
         if values.dtype == object:
-            whole = all(isinstance(one, Integral) and not isinstance(one, bool) for one in values)
+            whole = all(isinstance(one, Integral) and not isinstance(one, bool | np.bool_) for one in values)
         if whole and not named:
             rows = values.astype(np.intp)
             wrong = rows[(rows < 0) | (rows >= len(self))]
@@ -162,14 +164,14 @@ class Pairs:
     Parameters
     ----------
     left, right : table, Views, list of objects or number of objects
-        Arrays, sparse matrices, pandas or polars tables, dicts of tables, lists of what kernels take.  A number stands for
-        objects that are known by kernel matrices alone (``kernels.pairs(left=matrices, ...)``).  Without ``right`` both
-        are of one kind: pairs of proteins.
+        Arrays, sparse matrices, pandas or polars tables, dicts of tables, lists of what kernels take.  A number stands
+        for objects that are known by kernel matrices alone (``kernels.pairs(left=matrices, ...)``).  Without
+        ``right`` both are of one kind: pairs of proteins.
     index : array-like of shape (n, 2), or table of two columns
         The pairs: positions of the objects, or their names.
     left_names, right_names : sequence, optional
-        Names of the objects, by default the index of a table.  Objects with the same name are the same, in new data too;
-        without names those of which everything is the same.
+        Names of the objects, by default the index of a table.  Objects with the same name are the same, in new data
+        too; without names those of which everything is the same.
 
     Attributes
     ----------
@@ -203,7 +205,9 @@ class Pairs:
     ) -> None:
         self.left = Side.of(left, left_names, "left")
         if right is None and right_names is not None:
-            raise ValueError("right_names were given without right objects: pairs of one kind have left_names alone")
+            raise ValueError(
+                "right_names were given without right objects: pairs of one kind have left_names alone"
+            )
         self.right = self.left if right is None or right is left else Side.of(right, right_names, "right")
         if index is None:
             raise ValueError("index is missing: an array of shape (n, 2) of positions or names; all pairs at once are "
@@ -219,7 +223,9 @@ class Pairs:
                 values = np.array(index, dtype=object)
             columns = list(values.T) if values.ndim == 2 else []
         if len(columns) != 2:
-            raise ValueError(f"index must have two columns, a left and a right object, got shape {np.shape(index)}")
+            raise ValueError(
+                f"index must have two columns, a left and a right object, got shape {np.shape(index)}"
+            )
         self.index = np.stack(
             [self.left.positions(columns[0], "left"), self.right.positions(columns[1], "right")], axis=1
         )
@@ -245,7 +251,9 @@ class Pairs:
         >>> X.index.tolist(), X.labels.tolist()
         ([[0, 0], [1, 0], [1, 1]], [1.0, 2.0, 3.0])
         """
-        made = cls(left, right, np.zeros((0, 2), dtype=np.intp), left_names=left_names, right_names=right_names)
+        made = cls(
+            left, right, np.zeros((0, 2), dtype=np.intp), left_names=left_names, right_names=right_names
+        )
         sides = (made.left, made.right)
         if hasattr(values, "iloc"):
             for axis, side in enumerate(sides):
@@ -253,7 +261,9 @@ class Pairs:
                 if side.names is not None and own is not None:
                     unknown = [name for name in side.names if name not in values.axes[axis]]
                     if unknown:
-                        raise ValueError(f"the table of values has no {('row', 'column')[axis]} {unlike(unknown)}")
+                        raise ValueError(
+                            f"the table of values has no {('row', 'column')[axis]} {unlike(unknown)}"
+                        )
                     values = values.reindex(list(side.names), axis=axis)
             values = values.to_numpy()
         table = np.asarray(values, dtype=float)
@@ -324,7 +334,9 @@ class Pairs:
     def __repr__(self) -> str:
         n, sides = len(self), (self.left, self.right)
         possible = len(self.left) * len(self.right)
-        share = f"{100.0 * len(np.unique(self.index, axis=0)) / possible:.2g} % of all" if possible else "of none"
+        share = (
+            f"{100.0 * len(np.unique(self.index, axis=0)) / possible:.2g} % of all" if possible else "of none"
+        )
         if self.one_kind:
             said = f"Pairs: {n:,} pairs of {len(self.left):,} objects of one kind, {share}"
             gone = len(self.left) - np.unique(self.index).size
@@ -384,16 +396,17 @@ class KnownSides:
         """Raise where new pairs are of other objects."""
         new = KnownSides.of(X)
         if new.one_kind != self.one_kind:
-            kinds = ("two kinds", "one kind")
-            raise ValueError(f"X has pairs of {kinds[new.one_kind]}, and the model was fitted on {kinds[self.one_kind]}")
+            own, known = ("one kind" if kind.one_kind else "two kinds" for kind in (new, self))
+            raise ValueError(f"X has pairs of {own}, and the model was fitted on pairs of {known}")
         for k, which in enumerate(("left", "right")):
-            if new.widths[k] != self.widths[k]:
+            width, expected = new.widths[k], self.widths[k]
+            if width != expected:
                 raise ValueError(
-                    f"the {which} objects of X have {new.widths[k]} columns, but the model was fitted on {self.widths[k]}"
+                    f"the {which} objects of X have {width} columns, but the model was fitted on {expected}"
                 )
-            known, own = self.columns[k], new.columns[k]
-            if known is not None and own is not None and known != own:
-                gone = [name for name in known if name not in own]
+            names, others = self.columns[k], new.columns[k]
+            if names is not None and others is not None and names != others:
+                gone = [name for name in names if name not in others]
                 how = f"there is no {unlike(gone)}" if gone else "they are in another order"
                 raise ValueError(f"the columns of the {which} objects are not those of the fit: {how}")
 
@@ -441,6 +454,8 @@ class PairKFold(BaseCrossValidator):
     (0, 8)
     """
 
+    n_splits: Any
+
     def __init__(self, n_splits: int = 5, *, setting: str = "pairs", random_state: Any = None) -> None:
         self.n_splits = n_splits
         self.setting = setting
@@ -453,11 +468,13 @@ class PairKFold(BaseCrossValidator):
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Positions, Positions]]:
         """Yield positions of training and test pairs."""
         if not isinstance(X, Pairs):
-            raise ValueError(f"PairKFold splits Pairs, got {type(X).__name__}: make X = Pairs(left, right, index)")
+            raise ValueError(
+                f"PairKFold splits Pairs, got {type(X).__name__}: make X = Pairs(left, right, index)"
+            )
         if self.setting not in SETTINGS:
             raise ValueError(f"setting must be one of {', '.join(SETTINGS)}, got {self.setting!r}")
         k = self.n_splits
-        if not (isinstance(k, Integral) and k >= 2):
+        if not (isinstance(k, int | np.integer) and k >= 2):
             raise ValueError(f"n_splits must be a whole number >= 2, got {k!r}")
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         left, right = self._fold_of(X, rng)
@@ -489,7 +506,7 @@ class PairKFold(BaseCrossValidator):
             return np.asarray(rng.permutation(folds)[at.ravel()])
 
         if self.setting == "pairs":  # pairs that are there several times stay together
-            same = dealt(np.ravel_multi_index(X.index.T, (len(X.left), len(X.right))), "pairs")
+            same = dealt(np.asarray(np.ravel_multi_index(X.index.T, (len(X.left), len(X.right)))), "pairs")
             return same, same
         if X.one_kind:
             both = dealt(X.index.ravel(), "objects").reshape(X.index.shape)
