@@ -369,6 +369,11 @@ class Gram(Bank):
             out = out - 2.0 * means + self.centre.grand[:, None]
         return self._scaled(out)
 
+    def mean_diagonals(self, samples: Index | None = None) -> Array:
+        if self._as_stored:
+            return np.asarray(self._scaled(self.storage.mean_diagonals(samples)))
+        return super().mean_diagonals(samples)
+
     def rounding_lengths(self) -> Array:
         lengths = super().rounding_lengths()
         lengths[list(self.columns)] = 0.0

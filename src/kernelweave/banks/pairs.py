@@ -66,6 +66,11 @@ class Scatter:
         return self.rows.size < SPARSE_SHARE * self.shape[0] * self.shape[1]
 
     @cached_property
+    def distinct(self) -> int:
+        """Number of different pairs."""
+        return int(np.count_nonzero(np.bincount(self.flat)))
+
+    @cached_property
     def by_column(self) -> tuple[Index, Index]:
         """Return the pairs in the order of their right objects, and where each of these begins."""
         order = np.lexsort((self.rows, self.cols))
@@ -74,7 +79,8 @@ class Scatter:
 
     def matrix(self, a: Array) -> Array:
         """Return M; coefficients of the same pair are added."""
-        return np.bincount(self.flat, a, minlength=self.shape[0] * self.shape[1]).reshape(self.shape)
+        counted = np.bincount(self.flat, a, minlength=self.shape[0] * self.shape[1])
+        return np.asarray(counted, dtype=float).reshape(self.shape)
 
     def entries(self, X: Array) -> Array:
         """Return the entries at the pairs."""
@@ -545,8 +551,8 @@ class MixedProducts:
     def hessian(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.
 
-        On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not there
-        are filled in, and the noise grows by what they were.  Of few pairs by conjugate gradients.
+        On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not
+        there are filled in, and the noise grows by what they were.  Of few pairs by conjugate gradients.
         """
         used = np.isfinite(noise)
         if not used.any():
@@ -556,7 +562,7 @@ class MixedProducts:
         store = self.store
         (basis, L), M = self._basis(), store.matrix(beta)
         a, b = M.shape
-        density = min(1.0, np.unique(store.at.flat[used]).size / (a * b))
+        density = store.at.distinct * float(np.mean(used)) / (a * b)
         level = float(np.median(noise[used])) / density
         turned = basis.U.T @ M @ basis.V
         energy = np.sum((L * turned) ** 2 / (L + level), axis=1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..views import Pairs, Side, Views
+from ..views import Pairs, Views
+from ..views.pairs import Side
 from ._algebra import as_spec, expand_kernels
 from ._kernel import Kernel, KernelSpec, Schema, n_samples
 
@@ -116,7 +117,8 @@ def known_by_heart(kernels: Sequence[Kernel], weights: np.ndarray) -> str | None
     active = [kernel for kernel, weight in zip(kernels, weights, strict=False) if weight > 0]
     pairs = [kernel for kernel in active if isinstance(kernel, PairKernel)]
     for which in ("left", "right"):
-        if pairs and all(isinstance(getattr(kernel, which), _SameObject) for kernel in pairs):
+        # made symmetric, they have the other end to go by
+        if pairs and all(isinstance(getattr(k, which), _SameObject) and not k.symmetry for k in pairs):
             return (
                 f"All weight is on kernels that know the {which} objects by heart (identity): a new {which} object is "
                 "predicted by the intercept alone."

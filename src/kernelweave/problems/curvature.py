@@ -57,6 +57,7 @@ class Curvature:
         #: which coefficients are free, and their bounds
         self._moving: tuple[np.ndarray, Array, Array] | None = None
         self._unread = None if products is not None else (problem, K, inner, rows)
+        self._by_products = multiplies_only(K)
         if products is not None:
             self._collect(problem, K, inner, rows, products)
 
@@ -104,7 +105,7 @@ class Curvature:
     @property
     def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
-        if self._unread is not None and multiplies_only(self._unread[1]):
+        if self._unread is not None and self._by_products:
             self._later, self._unread = partial(_hessian_by_products, *self._unread[:3]), None
         if self._unread is not None:
             problem, K, inner, rows = self._unread
@@ -133,6 +134,11 @@ class Curvature:
             self._root = Root(parts, self.m)
             self._parts, self._later = [], None
         return self._root
+
+    @property
+    def free(self) -> int:
+        """How many directions the coefficients are free to move in; of a smooth loss those that are not zero."""
+        return int(np.count_nonzero(self.inner.beta)) if self._by_products else self.root.shape[0]
 
     def ahead(self, shift: Array) -> FixedSolution:
         """Where to start once the weights have moved by ``shift``: where the solution is then, to first order.

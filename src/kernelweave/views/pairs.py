@@ -55,9 +55,10 @@ class Side:
             names = objects.index if names is None else names
         elif hasattr(objects, "iloc"):
             names = row_names(objects.index) if names is None else names
-        if np.ndim(getattr(objects, "shape", ())) and len(objects.shape) > 2:
+        dimensions = len(getattr(objects, "shape", (0,)))
+        if dimensions > 2:
             raise ValueError(
-                f"the {which} objects have {len(objects.shape)} dimensions: kernel matrices go to the kernels, "
+                f"the {which} objects have {dimensions} dimensions: kernel matrices go to the kernels, "
                 "kernels.pairs(left=stack, right=stack), and the side is then the number of objects"
             )
         if not hasattr(objects, "shape"):
@@ -208,19 +209,16 @@ class Pairs:
             raise ValueError(
                 "right_names were given without right objects: pairs of one kind have left_names alone"
             )
-        self.right = self.left if right is None or right is left else Side.of(right, right_names, "right")
+        same = right is None or (isinstance(right, Side) and right is left)
+        self.right = self.left if same else Side.of(right, right_names, "right")
         if index is None:
             raise ValueError("index is missing: an array of shape (n, 2) of positions or names; all pairs at once are "
                              "made by Pairs.from_grid")  # fmt: skip
         index = as_frame(index)
         columns = [index.iloc[:, k] for k in range(index.shape[1])] if hasattr(index, "iloc") else None
         if columns is None:
-            values = np.asarray(index) if len(index) else np.zeros((0, 2), dtype=np.intp)
-            if values.ndim != 2 and not isinstance(index, np.ndarray):
-                values = np.array([list(pair) for pair in index], dtype=object)
-            # a table of mixed types would become one of texts
-            elif values.dtype.kind in "US" and not isinstance(index, np.ndarray):
-                values = np.array(index, dtype=object)
+            # of mixed types NumPy would make texts
+            values = index if isinstance(index, np.ndarray) else np.array([*index], dtype=object)
             columns = list(values.T) if values.ndim == 2 else []
         if len(columns) != 2:
             raise ValueError(
@@ -412,7 +410,7 @@ class KnownSides:
 
 
 def _width(objects: Any) -> int | None:
-    shape = getattr(objects, "shape", ())
+    shape: Any = getattr(objects, "shape", ())
     return int(shape[1]) if len(shape) == 2 else None
 
 
