@@ -66,9 +66,9 @@ class Scatter:
         return self.rows.size < SPARSE_SHARE * self.shape[0] * self.shape[1]
 
     @cached_property
-    def distinct(self) -> int:
-        """Number of different pairs."""
-        return int(np.count_nonzero(np.bincount(self.flat)))
+    def shares(self) -> Array:
+        """Return one for every pair, or one over the number of times that the same is there."""
+        return np.asarray(1.0 / np.bincount(self.flat)[self.flat])
 
     @cached_property
     def by_column(self) -> tuple[Index, Index]:
@@ -514,10 +514,11 @@ class MixedProducts:
         store = self.store
         basis, L = self._basis()
         U, V, shrink = basis.U, basis.V, 1.0 / (L + level) - 1.0 / level
+        once = np.sqrt(store.at.shares)  # so that no cell takes off more than the noise has put there
 
         def solve(a: Array) -> Array:
-            M = store.symmetric_part(store.at.matrix(a))
-            return np.asarray(a / level + store.at.entries(U @ ((U.T @ M @ V) * shrink) @ V.T))
+            M = store.symmetric_part(store.at.matrix(once * a))
+            return np.asarray(a / level + once * store.at.entries(U @ ((U.T @ M @ V) * shrink) @ V.T))
 
         return solve
 
@@ -562,7 +563,7 @@ class MixedProducts:
         store = self.store
         (basis, L), M = self._basis(), store.matrix(beta)
         a, b = M.shape
-        density = store.at.distinct * float(np.mean(used)) / (a * b)
+        density = float(np.sum(store.at.shares[used])) / (a * b)
         level = float(np.median(noise[used])) / density
         turned = basis.U.T @ M @ basis.V
         energy = np.sum((L * turned) ** 2 / (L + level), axis=1)
