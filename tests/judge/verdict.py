@@ -167,7 +167,8 @@ def _spec(kernels: Any, bank: Case) -> Any:
     if bank.left_columns:
         made = [dict.fromkeys(kernel.factors[side] for kernel in bank.kernels) for side in range(2)]
         specs = [
-            [_factor(kernels, case) for case in side if case.family not in ("constant", "identity")] for side in made
+            [_factor(kernels, case) for case in side if case.family not in ("constant", "identity")]
+            for side in made
         ]
         return kernels.pairs(left=specs[0], right=specs[1])
     made = []

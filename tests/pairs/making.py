@@ -44,7 +44,9 @@ def bank_and_tensor(seed, a=6, b=5, p=3, q=2, n=None, symmetry=0, twice=False, s
     rows, cols = np.divmod(at, b)
     every = [(i, j) for i in range(p) for j in range(q) if not symmetry or i <= j]
     terms = np.array(every if terms is None else [every[k] for k in terms])
-    store = PairProducts(left, right, terms, rows, cols, symmetry=symmetry, scale=rng.uniform(0.5, 2.0, len(terms)))
+    store = PairProducts(
+        left, right, terms, rows, cols, symmetry=symmetry, scale=rng.uniform(0.5, 2.0, len(terms))
+    )
     if sparse is not None:
         store.at.sparse = sparse
     tensor = explicit(left, right, terms, rows, cols, symmetry) * store.scale[:, None, None]
@@ -55,7 +57,11 @@ def drugs_and_cells(seed=0, a=8, b=9, missing=0.3):
     """Pairs of objects with columns, and a response that both descriptors and single objects have a part in."""
     rng = np.random.default_rng(seed)
     drugs, cells = rng.normal(size=(a, 3)), rng.normal(size=(b, 4))
-    Y = np.tanh(drugs @ rng.normal(size=(3, 4)) @ cells.T) + rng.normal(size=(a, 1)) + 0.3 * rng.normal(size=(a, b))
+    Y = (
+        np.tanh(drugs @ rng.normal(size=(3, 4)) @ cells.T)
+        + rng.normal(size=(a, 1))
+        + 0.3 * rng.normal(size=(a, b))
+    )
     Y[rng.random((a, b)) < missing] = np.nan
     X = Pairs.from_grid(drugs, cells, Y)
     return X, X.labels

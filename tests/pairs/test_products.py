@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from banks.naive import check_bank, check_passes
 from kernelweave.banks.pairs import MixedProducts
 
-from banks.naive import check_bank, check_passes
 from .making import bank_and_tensor
 
 
@@ -95,7 +95,9 @@ def test_the_preconditioner_is_the_inverse_where_one_product_is_mixed(options):
     np.testing.assert_allclose(whole, inverse, atol=1e-10)
 
 
-@pytest.mark.parametrize("options", [{"n": 17}, {"n": 17, "sparse": True}, {"symmetry": -1, "n": 20}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"n": 17}, {"n": 17, "sparse": True}, {"symmetry": -1, "n": 20}], ids=str
+)
 def test_the_preconditioner_is_positive_definite_whatever_the_pairs_and_the_noise(options):
     bank, _ = bank_and_tensor(3, **options)
     noise = np.random.default_rng(0).uniform(0.1, 2.0, bank.n)
@@ -103,7 +105,8 @@ def test_the_preconditioner_is_positive_definite_whatever_the_pairs_and_the_nois
     solve = MixedProducts(bank.storage, np.linspace(0.0, 1.0, bank.m)).inverse(noise)
     used = np.isfinite(noise)
     whole = np.column_stack([solve(e) for e in np.eye(bank.n)])
-    assert not np.any(whole[~used]) and not np.any(whole[:, ~used])
+    assert not np.any(whole[~used])
+    assert not np.any(whole[:, ~used])
     np.testing.assert_allclose(whole, whole.T, atol=1e-12)
     assert np.linalg.eigvalsh(whole[np.ix_(used, used)])[0] > 0
 
@@ -130,8 +133,11 @@ def test_lengths_bound_rounding_without_being_formed():
         v, w = np.random.default_rng(0).uniform(size=bank.n), np.random.default_rng(1).uniform(size=bank.m)
         squares, values = lengths**2 @ v, lengths.T @ w
         if options.get("symmetry"):
-            assert np.all(squares >= roots**2 @ v * (1 - 1e-12)) and np.all(values >= roots.T @ w * (1 - 1e-12))
+            assert np.all(squares >= roots**2 @ v * (1 - 1e-12))
+            assert np.all(values >= roots.T @ w * (1 - 1e-12))
         else:
             np.testing.assert_allclose(squares, roots**2 @ v)
             np.testing.assert_allclose(values, roots.T @ w)
-        np.testing.assert_allclose(lengths**2 @ np.stack([v, v], axis=1), np.stack([squares, squares], axis=1))
+        np.testing.assert_allclose(
+            lengths**2 @ np.stack([v, v], axis=1), np.stack([squares, squares], axis=1)
+        )
