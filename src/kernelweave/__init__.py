@@ -59,7 +59,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         mkl_path,
     )
     from .metrics import survival
-    from .views import Views, ViewScaler
+    from .views import PairKFold, Pairs, Views, ViewScaler
 
 __version__ = "0.3.0"
 
@@ -80,6 +80,8 @@ __all__ = [
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
+    "PairKFold",
+    "Pairs",
     "Shift",
     "SimilarityClassifier",
     "SimilarityFeatures",
@@ -119,7 +121,8 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         if name in __all__:
             if find_spec(f"kernelweave.{name}") is not None:
                 return import_module(f"kernelweave.{name}")
-            home = {"Views": "views", "ViewScaler": "views", "survival": "metrics"}.get(name, "estimators")
+            of_views = dict.fromkeys(("PairKFold", "Pairs", "Views", "ViewScaler"), "views")
+            home = (of_views | {"survival": "metrics"}).get(name, "estimators")
             return getattr(import_module(f"kernelweave.{home}"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 

@@ -30,6 +30,8 @@ class KernelCase:
     number: float = 1.0
     relative: bool = False
     columns: tuple[int, ...] | None = None
+    #: of a kernel of pairs, those of its two sides
+    factors: tuple[KernelCase, KernelCase] | None = None
 
 
 def distances(A, B, squared: bool):
@@ -50,6 +52,9 @@ def typical_distance(X, squared: bool) -> float:
 
 def raw_kernel(kernel: KernelCase, A, B, train):
     """``k(a, b)`` by its definition, and the relative rounding that double precision may add to it."""
+    if kernel.factors is not None:
+        (one, blur), (other, more) = (raw_kernel(factor, A, B, train) for factor in kernel.factors)
+        return one * other, blur + more + 4 * EPS
     columns = slice(None) if kernel.columns is None else list(kernel.columns)
     A, B, train = (np.asarray(Z, dtype=LONG)[:, columns] for Z in (A, B, train))
     if kernel.family in ("gaussian", "laplacian"):
@@ -60,6 +65,9 @@ def raw_kernel(kernel: KernelCase, A, B, train):
         spread = np.max(np.abs(train - np.mean(train, axis=0))) if train.size else LONG(0)
         reach = 4 * spread**2 * train.shape[1] / (2 * width**2) if squared else spread / width
         return np.exp(-exponent), 8 * EPS * (1 + np.minimum(exponent, 750) + np.minimum(reach * 1e-6, 1))
+    if kernel.family in ("constant", "identity"):
+        same = np.all(A[:, None, :] == B[None, :, :], axis=2)
+        return np.asarray(same | (kernel.family == "constant"), dtype=LONG), np.full(same.shape, LONG(0))
     inner = A @ B.T
     size = np.sqrt(np.sum(A**2, axis=1)[:, None] * np.sum(B**2, axis=1)[None, :])
     if kernel.family == "linear":

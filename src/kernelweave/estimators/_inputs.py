@@ -28,7 +28,19 @@ from ..kernels import (
     expand_kernels,
     n_samples,
 )
-from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_views, refuse_missing
+from ..kernels.pairwise import PairKernel, PairStack, factors_of, plain_pairs
+from ..views import (
+    KnownViews,
+    MissingRates,
+    Pairs,
+    Presence,
+    Views,
+    as_frame,
+    as_views,
+    is_views,
+    refuse_missing,
+)
+from ..views.pairs import KnownSides
 from ._parameters import Device, KernelsLike, Samples
 from ._plan import BankPlan
 
@@ -38,8 +50,8 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``views``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be, ``columns``
-    what the columns of a table are called.
+    kind), ``views``, ``pairs``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to
+    be, ``columns`` what the columns of a table are called.
     """
 
     kernels: list[Kernel] | None
@@ -72,7 +84,7 @@ def training_inputs(
     estimator: BaseEstimator, X: Samples, plan: BankPlan, n_targets: int | None = None
 ) -> Training:
     """Check X against the kernels of an estimator and the number of targets; return both, ready to be bound."""
-    for name in ("_views", "_matrix_rates"):
+    for name in ("_views", "_matrix_rates", "_sides"):
         vars(estimator).pop(name, None)
     given, device = cluster_samples(X), getattr(estimator, "device", None)
     if given is not None:
@@ -80,7 +92,9 @@ def training_inputs(
             raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
         training = _cluster_inputs(estimator, given, plan, n_targets)
     else:
-        place = device_of(device, X)
+        place = None if isinstance(X, Pairs) else device_of(device, X)
+        if isinstance(X, Pairs) and device is not None:
+            raise ValueError("pairs are multiplied in memory: use device=None")
         if place is not None and plan.missing != "error":
             raise ValueError(
                 f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy"
@@ -100,6 +114,8 @@ def _cluster_inputs(
     estimator: BaseEstimator, given: ClusterSamples, plan: BankPlan, n_targets: int | None
 ) -> Training:
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
+    if isinstance(given.samples, Pairs):
+        raise ValueError("pairs are multiplied in memory, not on a cluster: pass X itself")
     if is_precomputed(estimator.kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
@@ -164,6 +180,8 @@ def _host_inputs(
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
     X, kind = as_frame(X), "numbers"
+    if isinstance(X, Pairs):
+        return _pairs(estimator, X, spec, missing)
     if is_views(X, n_targets):
         kind = "views"
         expanded, X = _expand_on_views(estimator, X, spec, missing)
@@ -201,6 +219,58 @@ def _host_inputs(
             "with X.toarray(), or use gaussian, linear, polynomial or cosine"
         )
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
+
+
+def _pairs(estimator: BaseEstimator, X: Pairs, spec: KernelSpec, missing: str) -> Training:
+    """Check pairs of objects against kernels of pairs; the estimator remembers what the objects were."""
+    if missing != "error":
+        raise ValueError(f"missing={missing!r} completes kernels of views, and these samples are pairs")
+    if len(X) < 2:
+        raise ValueError(f"Found {len(X)} pair(s) while a minimum of 2 is required.")
+    try:
+        kernels = expand_kernels(spec, Schema.of(X))
+    except ValueError as error:
+        if not isinstance(spec, PairStack):
+            raise ValueError(f"X holds pairs, and the kernels do not take them: {NO_PAIRS}") from error
+        raise
+    unfit = [kernel.name for kernel in kernels if not isinstance(kernel, PairKernel)]
+    if unfit:
+        raise ValueError(f"X holds pairs, and kernel {unfit[0]!r} does not take them: {NO_PAIRS}")
+    if len({kernel.symmetry for kernel in kernels}) > 1:
+        raise ValueError(
+            "kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike"
+        )
+    _forget_features(estimator)
+    estimator._sides = KnownSides.of(X)
+    plain = plain_pairs(X)
+    lefts, rights, _ = factors_of(kernels)
+    _check_side("left", plain.left.objects, lefts)
+    _check_side("right", plain.right.objects, rights)
+    return Training(kernels, plain, len(X), [kernel.name for kernel in kernels], "pairs")
+
+
+NO_PAIRS = "write kernels.pairs(left=..., right=...) around the kernels of the two sides"
+
+
+def _check_side(which: str, objects: Samples, kernels: Sequence[Kernel]) -> None:
+    """Raise where the kernels of one side cannot work on its objects."""
+    numbers = isinstance(objects, np.ndarray) and objects.dtype.kind in "fiub"
+    if sp.issparse(objects):
+        check_sparse(objects)
+    for kernel in kernels:
+        anything = kernel.takes_objects or kernel.takes_indices or kernel.family in ("constant", "identity")
+        if sp.issparse(objects) and not (anything or kernel.accepts_sparse):
+            raise ValueError(f"kernel {kernel.name!r} does not take the sparse {which} objects: densify them")
+        table = sp.issparse(objects) or isinstance(objects, Views) or (numbers and objects.ndim == 2)
+        if not anything and not table:
+            raise ValueError(
+                f"kernel {kernel.name!r} works on rows of numbers, and the {which} objects are none: pass a table, or "
+                "kernels that take such objects"
+            )
+        if not anything and numbers and not np.isfinite(objects).all():
+            raise ValueError(
+                f"the {which} objects contain NaN or infinity: impute missing values first (SimpleImputer)"
+            )
 
 
 def _expand_on_views(
@@ -257,6 +327,14 @@ def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
 
 def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
     """Check new rows against what an estimator was fitted on."""
+    if kind == "pairs" or isinstance(X, Pairs):
+        if kind != "pairs" or not isinstance(X, Pairs):
+            raise ValueError(
+                f"{type(estimator).__name__} was fitted on {'pairs' if kind == 'pairs' else 'other samples'}, but X is "
+                f"{type(X).__name__}"
+            )
+        estimator._sides.check(X)
+        return plain_pairs(X)
     X = on_host(X)
     if kind == "views":
         known = estimator._views

@@ -22,6 +22,7 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
+from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
 from ._parameters import Codes, FoldsLike, NormLike, Splits
@@ -43,7 +44,9 @@ EQUAL = 1e-12
 ROUGH = 1e-2
 
 
-def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object) -> Splits:
+def folds_of(
+    cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object, samples: object = None
+) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
@@ -52,8 +55,9 @@ def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, 
     splitter = check_cv(cv, y, classifier=classify)
     if cv is None or isinstance(cv, Integral):
         splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=0 if seed is None else seed)
-    # folds of a regression do not depend on the targets
-    return list(splitter.split(np.zeros((len(y), 1)), y if classify else None, groups))
+    # folds of a regression do not depend on the targets, and those of pairs on who is in them
+    X = samples if isinstance(samples, Pairs) else np.zeros((len(y), 1))
+    return list(splitter.split(X, y if classify else None, groups))
 
 
 @dataclass(frozen=True)

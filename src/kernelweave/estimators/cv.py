@@ -284,7 +284,7 @@ class MKLClassifierCV(MKLClassifier):
         refuse_centred_cosine(plan, "MKLClassifier")
         plans = norm_plans(plan, self.norms, labelled.training)
         codes = labelled.codes
-        splits = folds_of(self.cv, codes, True, plan.seed, groups)
+        splits = folds_of(self.cv, codes, True, plan.seed, groups, labelled.training.samples)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])
             if gone.size:

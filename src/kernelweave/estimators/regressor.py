@@ -24,7 +24,7 @@ from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..solvers import final_status
-from ._base import BaseMKL, facts_of
+from ._base import BaseMKL, facts_of, findings_of_weights
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
 from ._fitting import conclude
@@ -173,6 +173,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
         fitted, weight = super()._solve(bound, plan, tasks), tasks[0].weight
         # standard deviations of predictions: where the loss has a Gaussian noise to it
+        if bound.training.kind == "pairs":  # their deviations would need matrices of all pairs
+            return fitted
         if not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
             return fitted
         table = np.column_stack([task.y for task in tasks])
@@ -223,7 +225,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         fitted = FittedModel.of(self)
         if fitted.function is None or fitted.spread is None:
             raise ValueError(
-                "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
+                "return_std=True needs loss='squared', samples that are no pairs, targets without missing entries and "
+                "no nuisance kernels"
             )
         values = self._decision(X)
         spread = deviations(fitted.function, fitted.spread, new_samples(self, X, fitted.kind))
@@ -388,7 +391,7 @@ class MKLRegressorCV(MKLRegressor):
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         self.criterion_ = self.criterion
         set_optional(self, "variance_components_", None)
-        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups)
+        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
         if self.criterion == "convex":
             warned_of = self._fit_convex(training, plan, Y, weight, splits())
             warn_of_findings(warned_of, GridEndWarning)
@@ -555,11 +558,12 @@ class MKLRegressorCV(MKLRegressor):
         weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
         beta, intercept = shown(evidence.beta), shown(evidence.intercept)
         spread = None
-        if np.all(np.isfinite(Y)) and not np.any(left_out):
+        if np.all(np.isfinite(Y)) and not np.any(left_out) and bound.training.kind != "pairs":
             spread = Spread(evidence.noise, evidence.alpha, weight, support(beta), plan.fit_intercept)
         FittedModel(
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
-            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="", findings=bound.findings,
+            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="",
+            findings=(*bound.findings, *findings_of_weights(bound, weights)),
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
             solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,

@@ -260,6 +260,10 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
         X, y = self._joined(X, y)
         times, event = metrics.read_survival(in_memory(y))
         training = training_inputs(self, X, plan.bank, times.size)
+        if training.kind == "pairs" and plan.loss.coupled:
+            raise ValueError(
+                "loss='cox' takes products of the whole kernel matrix, which pairs never have: use 'censored_squared'"
+            )
         weight = weigh_samples(on_host(in_memory(sample_weight)), training.n)
         if not np.any(weight[event] > 0):
             what = "sample with weight" if event.any() else "sample"

@@ -24,6 +24,7 @@ from .functions import from_distance, function
 from .groups import from_gmt, from_groups
 from .histogram import additive_chi2, chi2, intersection, tanimoto
 from .holder import held
+from .pairwise import pairs
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian, matern, periodic, rational_quadratic
 
@@ -32,7 +33,7 @@ __all__ = [
     "as_spec", "chi2", "clip_spectrum", "column_groups", "constant", "cosine", "default_bank",
     "describe_columns", "expand_kernels", "flip_spectrum", "from_distance", "from_gmt", "from_groups",
     "function", "gaussian", "held", "intersection", "laplacian", "linear", "matern", "n_samples", "nystroem",
-    "per_feature", "per_view", "periodic", "polynomial", "preset", "presets", "principal", "random_fourier",
+    "pairs", "per_feature", "per_view", "periodic", "polynomial", "preset", "presets", "principal", "random_fourier",
     "rational_quadratic", "registry", "resolve_kernels", "shift_spectrum", "sigmoid", "stack_features",
     "summed", "take", "tanimoto", "view_of",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from .._components import Component, Registry
-from ..views import Views
+from ..views import Pairs, Views
 
 
 @dataclass(eq=False, repr=False)
@@ -85,12 +85,14 @@ class Schema(NamedTuple):
     """Facts about the samples that a bank of kernels may know before it sees them.
 
     ``n_features`` is None for lists of objects, ``feature_names`` but for a data frame, ``views`` (the columns of every
-    view by its name) but for ``Views``.
+    view by its name) but for ``Views``.  Of ``Pairs`` there are ``sides``, the facts about left and right objects.
     """
 
     n_features: int | None = None
     feature_names: tuple[str, ...] | None = None
     views: dict[str, tuple[int, ...]] | None = None
+    sides: tuple[Any, Any] | None = None
+    one_kind: bool = False
 
     @classmethod
     def of(cls, samples: Any) -> Schema:
@@ -98,8 +100,11 @@ class Schema(NamedTuple):
 
         >>> import numpy as np
         >>> Schema.of(np.zeros((5, 3)))
-        Schema(n_features=3, feature_names=None, views=None)
+        Schema(n_features=3, feature_names=None, views=None, sides=None, one_kind=False)
         """
+        if isinstance(samples, Pairs):
+            sides = cls.of(samples.left.objects), cls.of(samples.right.objects)
+            return cls(sides=sides, one_kind=samples.one_kind)
         if isinstance(samples, Views):
             return cls(samples.shape[1], samples.feature_names, samples.groups)
         shape: Any = getattr(samples, "shape", ())

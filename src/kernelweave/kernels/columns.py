@@ -171,12 +171,16 @@ SEVERAL = "several views"
 def view_of(kernel: Kernel) -> str:
     """Return the label of the columns that a kernel is on; a held matrix is a view of its own.
 
+    That of a kernel of pairs is its left factor.
+
     >>> from kernelweave import kernels as kw
     >>> view_of(kw.linear()), view_of(kw.linear().on([0, 1])), view_of(kw.linear().on(0) * kw.linear().on(1))
     ('all features', 'features 0, 1', 'several views')
     """
     if kernel.family == "held":
         return str(kernel.name)
+    if kernel.family == "pair":
+        return str(kernel.left.name)  # type: ignore[attr-defined]
     labels: set[str] = set()
     remaining: list[Any] = [kernel]
     while remaining:

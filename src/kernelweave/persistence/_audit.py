@@ -39,6 +39,7 @@ KEPT = _listed(
         "solvers.online": "Stream",
         "views.holder": "Views",
         "views.layout": "KnownViews MissingRates ViewLayout",
+        "views.pairs": "KnownSides Pairs Side",
     },
 )
 #: classes of earlier versions that are others today, which take their attributes

@@ -21,7 +21,7 @@ from .._numerics.namespace import to_numpy
 from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
 from .certificate import TINY
-from .fixed import FixedSolution
+from .fixed import FixedSolution, multiplies_only
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
@@ -58,6 +58,7 @@ class Curvature:
         #: which coefficients are free, and their bounds
         self._moving: tuple[np.ndarray, Array, Array] | None = None
         self._unread = None if products is not None else (problem, K, inner, rows)
+        self._by_products = multiplies_only(K)
         if products is not None:
             self._collect(problem, K, inner, rows, products)
 
@@ -112,6 +113,8 @@ class Curvature:
     @property
     def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
+        if self._unread is not None and self._by_products:
+            self._later, self._unread = partial(_hessian_by_products, *self._unread[:3]), None
         if self._unread is not None:
             problem, K, inner, rows = self._unread
             self._collect(problem, K, inner, rows, problem.bank.apply(inner.beta, rows))
@@ -139,6 +142,11 @@ class Curvature:
             self._root = Root(parts, self.m)
             self._parts, self._later = [], None
         return self._root
+
+    @property
+    def free(self) -> int:
+        """How many directions the coefficients are free to move in; of a smooth loss those that are not zero."""
+        return int(np.count_nonzero(self.inner.beta)) if self._by_products else self.root.shape[0]
 
     def ahead(self, shift: Array) -> FixedSolution:
         """Where to start once the weights have moved by ``shift``: where the solution is then, to first order.
@@ -225,6 +233,18 @@ def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercep
         d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
         size = new
     return np.asarray(np.einsum("aik,bik->ab", right, z))
+
+
+def _hessian_by_products(problem: MKLProblem, K: Any, inner: FixedSolution) -> Array:
+    """A model of H where the mixed kernel is something to multiply with; columns of targets add up."""
+    from .by_products import noise_of
+
+    y, c, beta = (values.reshape(problem.n, -1) for values in (problem.y, problem.c, inner.beta))
+    H = np.zeros((problem.m, problem.m))
+    for k in range(y.shape[1]):
+        noise = noise_of(problem.loss, y[:, k], beta[:, k], c[:, k])
+        H += K.hessian(beta[:, k], noise, problem.fit_intercept)
+    return H
 
 
 def _least_squares_hessian(

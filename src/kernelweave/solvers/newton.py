@@ -239,7 +239,7 @@ class Newton(Solver, registered_as="newton"):
         if not state.kept or relative_gap(upper, state.own) <= FAR:
             return 1.0
         assert centre.curvature is not None
-        return 0.5 if centre.curvature.root.shape[0] > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
+        return 0.5 if centre.curvature.free > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
 
     def _closed_form_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
