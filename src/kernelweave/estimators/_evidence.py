@@ -54,7 +54,8 @@ def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
     if function.completion is not None or term.kernels.samples is None:
         raise ValueError(
             "predict(return_std=True) needs kernels that are computed from samples kept in memory, and not completed "
-            "ones (missing=...)"
+            "ones (missing=...), nor sparse features of objects, of which a model keeps the direction of its function "
+            "(those with compare='tanimoto' keep samples)"
         )
     kernels = term.kernels
     used = np.flatnonzero(spread.weight > 0) if kernels.normaliser.center else spread.support

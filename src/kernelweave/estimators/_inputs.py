@@ -37,6 +37,7 @@ from ..views import (
     Views,
     as_frame,
     as_views,
+    is_row,
     is_views,
     refuse_missing,
 )
@@ -218,6 +219,8 @@ def _host_inputs(
             f"kernel {unfit[0]!r} does not take sparse input ({len(unfit)} of {len(expanded)} kernels do not): densify "
             "with X.toarray(), or use gaussian, linear, polynomial or cosine"
         )
+    for kernel in expanded:
+        kernel.check_samples(X)
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
@@ -301,13 +304,17 @@ def _table_with_gaps(
     if isinstance(X, Rows) or _is_object_list(X):
         raise ValueError(f"missing={missing!r} needs views: a dict of tables, or one table in memory")
     schema = Schema.of(X)
-    X = _numeric(estimator, X, reset=True, gaps=True)
+    objects = schema.n_features is not None and any(k.takes_objects for k in expand_kernels(spec, schema))
+    if objects:
+        validate_data(estimator, X, reset=True, skip_check_array=True)
+    else:
+        X = _numeric(estimator, X, reset=True, gaps=True)
     kernels = expand_kernels(spec, schema if schema.n_features is not None else Schema.of(X))
     names = getattr(estimator, "feature_names_in_", None)
     groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
     views = Views.of_table(X, groups)
     views.check_values()
-    estimator._views = KnownViews.of(views, missing, views.names, groups)
+    estimator._views = KnownViews.of(views, missing, views.names, groups, objects)
     return kernels, views.bare()
 
 
@@ -335,10 +342,21 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         estimator._sides.check(X)
         return plain_pairs(X)
-    X = on_host(X)
+    samples = _brought(estimator, on_host(X), kind)
+    for kernel in vars(estimator).get("kernels_", ()) if kind in ("table", "objects", "views") else ():
+        kernel.check_samples(samples)
+    return samples
+
+
+def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
+    """Return new samples in the form of the training samples."""
     if kind == "views":
         known = estimator._views
-        return known.samples(X if known.groups is None else _numeric(estimator, X, reset=False, gaps=True))
+        if known.groups is not None and known.objects:
+            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
+        elif known.groups is not None:
+            X = _numeric(estimator, X, reset=False, gaps=True)
+        return known.samples(X)
     if kind == "matrices":
         rates: MissingRates | None = vars(estimator).get("_matrix_rates")
         matrices = as_stack(X, "rows of new samples", rates is not None)
@@ -372,15 +390,8 @@ def _is_object_list(X: Samples) -> bool:
     if hasattr(X, "iloc") or isinstance(X, np.ndarray):
         return X.ndim == 1
     if isinstance(X, list | tuple) and len(X):
-        return not _is_row(X[0]) or any(not _is_row(x) or len(x) != len(X[0]) for x in X)
+        return not is_row(X[0]) or any(not is_row(x) or len(x) != len(X[0]) for x in X)
     return False
-
-
-def _is_row(x: object) -> bool:
-    """Whether x can be a row of numbers."""
-    if isinstance(x, np.ndarray):
-        return x.ndim == 1 and x.dtype.kind in "fiub"
-    return isinstance(x, list | tuple) and all(isinstance(value, Number) for value in x)
 
 
 RESHAPE = (
@@ -401,7 +412,7 @@ def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
     if unfit:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X is a sequence of single things, but kernel {unfit[0]!r} works "
-            f"on rows of numbers. {RESHAPE}"
+            f"on rows of numbers; those on texts, molecules and graphs are in kernelweave.kernels. {RESHAPE}"
         )
     return kernels
 
