@@ -149,6 +149,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
     return "\n".join(lines)
 
 
+def strip(share: float) -> str:
+    """Return a bar of a text chart, 40 characters for a share of 1; something is seen of any share above zero.
+
+    >>> strip(0.25), strip(1e-4), strip(0.0)
+    ('##########', '#', '')
+    """
+    return "#" * max(round(40 * share), int(share > 0))
+
+
 def progress_line(what: str, quiet: bool) -> Callable[[int, int], None]:
     """Return a function of (done, to do) that renews a line on a terminal, and writes nothing elsewhere."""
     from tqdm import tqdm
