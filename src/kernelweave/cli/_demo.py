@@ -128,10 +128,9 @@ def run(output: Path, seed: int, quick: bool) -> None:
     say("  settings  hinge loss of all classes together, C = 1, nothing tuned; stop at a relative gap of 0.001\n")
     # everything once on a few samples, so that compiling is not counted as fitting
     began = time.perf_counter()
-    say("Compiling the inner loops (up to half a minute on the first run, then kept) ... ", nl=False)
     every, told = methods(split)
     MKLClassifier(one_kernel_each(split.views)).fit(split.X[::3], split.y[::3]).predict(split.X[::3])
-    say(f"{time.perf_counter() - began:.1f} s\n")
+    say(f"A small fit first, so that compiling is not counted as fitting: {time.perf_counter() - began:.1f} s\n")
     outcomes = [fit(name, classifier, split) for name, classifier in every]
     knowing = [fit(name, classifier, split) for name, classifier in told]
     stability = weight_stability(outcomes[0].classifier, split.X, split.y, n_refits=refits)
@@ -148,7 +147,7 @@ def run(output: Path, seed: int, quick: bool) -> None:
         f"{classifier.n_passes_:.1f} passes over the"
     )
     say(f"  {len(weights)} kernels and {outcomes[0].seconds:.2f} s, building them included.")
-    draw(weights, split.real, [*outcomes, *knowing], classifier, output)
+    draw(weights, split.real, [*outcomes, *knowing], output)
     has_written(output)
     say(f"\nPicture of weights, accuracy and convergence: {output}")
 
@@ -175,32 +174,41 @@ def explain(weights: Any, real: tuple[str, ...], refits: int) -> None:
     say(f" {ever} of them had some weight in some refit, the largest {decoys.high.max():.2f}")
 
 
-def draw(weights: Any, real: tuple[str, ...], outcomes: list[Outcome], classifier: Any, output: Path) -> None:
+def draw(weights: Any, real: tuple[str, ...], outcomes: list[Outcome], output: Path) -> None:
     """Weights of the views on the left; accuracy, and the gap that closes, on the right."""
     # a bare figure: no window system is asked for, and nothing is left behind in pyplot
     from matplotlib.figure import Figure
 
-    from ..displays import ConvergenceDisplay, WeightsDisplay
-    from ..displays.colours import FAINT, INK, tidy
+    from ..displays import ConvergenceDisplay
+    from ..displays.colours import ACCENT, FAINT, INK, tidy
 
     figure = Figure(figsize=(12.0, 5.6), layout="constrained")
-    panels = figure.subplot_mosaic("ab;ac", width_ratios=[1.0, 1.1], height_ratios=[1.25, 1.0])
-    shown = WeightsDisplay(weights["mean"], list(weights.index), intervals=weights[["low", "high"]].to_numpy().T)
-    shown.plot(ax=panels["a"], top=20)
-    for bar, label in zip(shown.bars_, panels["a"].get_yticklabels(), strict=True):
-        bar.set_color(INK if label.get_text() in real else FAINT)
-    panels["a"].set_title("Weights of the views: mean and range over refits")
+    panels = figure.subplot_mosaic("ab;ac", width_ratios=[1.0, 1.0], height_ratios=[1.15, 1.0])
+    ax, rows = panels["a"], np.arange(len(weights))
+    ax.barh(rows, weights["weight"], color=INK, height=0.72)
+    ax.hlines(rows, weights["low"], weights["high"], color=ACCENT, linewidth=2.2, zorder=3)
+    ax.set_yticks(rows, weights.index)
+    for label in ax.get_yticklabels():
+        label.set_color(INK if label.get_text() in real else "#6b7683")
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xlim(left=0.0)
+    ax.set_title("Weight of each view (line: range over refits)")
 
-    ax, places = panels["b"], np.arange(len(outcomes))
-    ax.barh(places, [100 * outcome.accuracy for outcome in outcomes], color=INK, height=0.72)
-    for place, outcome in zip(places, outcomes, strict=True):
-        ax.text(100 * outcome.accuracy + 0.2, place, f"{100 * outcome.accuracy:.1f}", va="center", fontsize="small")
-    ax.set_yticks(places, [outcome.name.partition(" (")[0].partition(", by")[0] for outcome in outcomes])
-    ax.tick_params(axis="y", length=0)
-    ax.invert_yaxis()
-    ax.set_xlim(min(80.0, 100 * min(outcome.accuracy for outcome in outcomes) - 2), 101.0)
+    # points and not bars, because the axis does not begin at zero
+    ax, rows = panels["b"], np.arange(len(outcomes))
+    percent = np.array([100 * outcome.accuracy for outcome in outcomes])
+    ax.hlines(rows, 0.0, percent, color=FAINT, linewidth=1.4)
+    ax.plot(percent, rows, "o", color=INK)
+    for row, number in zip(rows, percent, strict=True):
+        ax.text(number + 0.5, row, f"{number:.1f}", va="center", fontsize="small")
+    ax.set_yticks(rows, [outcome.name.partition(" (")[0].partition(", by")[0] for outcome in outcomes])
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xlim(percent.min() - 3.0, 101.0)
     ax.set_title("Accuracy on new images, in %")
-    tidy(ax, "x")
-    ConvergenceDisplay.from_estimator(classifier, ax=panels["c"])
+    ConvergenceDisplay.from_estimator(outcomes[0].classifier, ax=panels["c"])
+    panels["c"].set_title("The optimum lies between these bounds")
+    for name in "ab":
+        panels[name].tick_params(axis="y", length=0)
+        tidy(panels[name], "x")
     with whole_file(output) as part:
         figure.savefig(part, dpi=110)

@@ -81,6 +81,11 @@ def write_out(text: str) -> None:
 class Commands(click.Group):
     """A group whose commands' errors and warnings are made visible like everything else; Ctrl-C is exit code 130."""
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the whole first sentence of each, where click would cut it off."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=200)) for name in self.commands])
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         unraisable = sys.unraisablehook
@@ -150,12 +155,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
 
 
 def strip(share: float) -> str:
-    """Return a bar of a text chart, 40 characters for a share of 1; something is seen of any share above zero.
+    """Return a bar of a text chart, 32 characters for a share of 1; something is seen of any share that is shown.
 
-    >>> strip(0.25), strip(1e-4), strip(0.0)
-    ('##########', '#', '')
+    >>> strip(0.25), strip(0.001), strip(0.0)
+    ('########', '#', '')
     """
-    return "#" * max(round(40 * share), int(share > 0))
+    return "#" * max(round(32 * share), int(share >= 0.0005))
 
 
 def progress_line(what: str, quiet: bool) -> Callable[[int, int], None]:

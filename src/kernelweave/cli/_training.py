@@ -16,7 +16,7 @@ from click import UsageError
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._note import Note
-from ._options import Options, estimator_for, named_kernels
+from ._options import Options, estimator_for, named_kernels, score_of_guessing
 from ._tables import Format, Remarks, numbers_and_texts, read_matrices, read_table
 from ._views import (
     MISSING,
@@ -52,6 +52,7 @@ class Trained:
     groups: Any = None
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    guessing: float = 0.0  # score of always saying the most frequent class, or the mean
 
 
 def train(options: Options) -> Trained:
@@ -94,6 +95,7 @@ def train(options: Options) -> Trained:
     else:
         X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
+    guessing = score_of_guessing(options, task, y)
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -112,7 +114,7 @@ def train(options: Options) -> Trained:
         if "kernelweave" in warning.category.__module__ and not among_facts:
             sentences.append(str(warning.message))
     notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes)
+    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes, guessing)
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
