@@ -250,6 +250,8 @@ def in_words(facts: dict[str, Any]) -> str:
             f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (the best of the settings tried); "
             f"always {nothing}: {facts['score_of_guessing']:.3f}"
         )
+    elif "score_of_guessing" in facts:
+        lines.append("no score: nothing was held out to choose C; --report compares on held-out folds")
     if "noise_rate" in facts:
         rate, low, high = (f"{100 * r:.1f}" for r in (facts["noise_rate"], *facts["noise_rate_interval"]))
         lines.append(f"noise rate {rate} % (between {low} and {high} %)")
