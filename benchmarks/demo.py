@@ -14,19 +14,21 @@ from kernelweave.cli._demo import fit, methods, split_digits
 from kernelweave.inspection import weight_stability
 
 SEEDS = 10
-NOTE = """Accuracy in % on 1,497 images of scikit-learn's digits after 300 training images: the demo with seeds 0 to 9, each
-with a stratified split and decoys of its own. Four descriptions of the image (pixels, outline, frequencies,
+NOTE = """Accuracy in % on 1,497 images of scikit-learn's digits after 300 training images: the demo with seeds 0 to 9,
+each with a stratified split and decoys of its own. Four descriptions of the image (pixels, outline, frequencies,
 directions) and 16 decoys, each of them one of the four with its rows shuffled; columns standardised on the training
 images. One Gaussian per view, as wide as the view's median distance, trace normalisation, intercept, hinge loss of all
 classes together, C = 1, gap 1e-3; nothing is tuned but which view is the best one (5 folds). Columns: the seeds.
 
-*told*: on the four real views alone. Where it is known that all views are good, the mean kernel is nearly as accurate, and simpler.
-*weight of the real views* and *decoys with weight*: of MKL on all views, in percent and counted above 0.001; *in any refit*:
-decoys that had such a weight in any of 20 refits on four fifths of the training images."""
+*told*: on the four real views alone. Where it is known that all views are good, the mean kernel is nearly as accurate,
+and simpler. *weight of the real views* and *decoys with weight*: of MKL on all views, in percent and counted above
+0.001; *in any refit*: decoys that had such a weight in any of 20 refits on four fifths of the training images."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="two seeds, nothing is written")
     options = parser.parse_args()
     pin()
@@ -43,7 +45,11 @@ def main() -> None:
         found["decoys with weight"].append(int((decoys.weight > 1e-3).sum()))
         found["decoys with weight in any refit"].append(int((decoys.selected > 0).sum()))
     rows = [
-        {"method": name, **{str(k): f"{v:.1f}" if v % 1 else f"{v:.0f}" for k, v in enumerate(values)}, "mean": f"{statistics.mean(values):.1f}"}
+        {
+            "method": name,
+            **{str(k): f"{v:.1f}" if v % 1 else f"{v:.0f}" for k, v in enumerate(values)},
+            "mean": f"{statistics.mean(values):.1f}",
+        }
         for name, values in found.items()
     ]
     show(rows)

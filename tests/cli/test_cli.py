@@ -127,7 +127,9 @@ def test_demo_refuses_before_any_work(runner, tmp_path, output, complaint):
 def test_demo_draws_every_format(tmp_path, suffix):
     X, y = np.arange(12.0)[:, None], np.repeat([0, 1], 6)
     fitted = MKLClassifier(kernels.gaussian([1.0, 2.0])).fit(X, y)
-    weights = pd.DataFrame({"weight": [0.9, 0.1], "low": [0.8, 0.0], "high": [1.0, 0.2]}, index=["real", "decoy"])
+    weights = pd.DataFrame(
+        {"weight": [0.9, 0.1], "low": [0.8, 0.0], "high": [1.0, 0.2]}, index=["real", "decoy"]
+    )
     _demo.draw(weights, ("real",), [_demo.Outcome("MKL (here)", fitted, 0.9, 0.1)], tmp_path / f"a{suffix}")
     start = (tmp_path / f"a{suffix}").read_bytes()[:600]
     assert {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg"}[suffix] in start

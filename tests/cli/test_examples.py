@@ -100,7 +100,9 @@ def test_wrong_labels_are_as_many_as_estimated():
     truth = pd.read_csv("noisy/truth.csv")
     assert truth["was_wrong"][:150].mean() == pytest.approx(0.15, abs=0.04)
     given = pd.read_csv("noisy/data.csv")["label"]
-    np.testing.assert_array_equal(given.to_numpy() != truth["label"][:150].to_numpy(), truth["was_wrong"][:150])
+    np.testing.assert_array_equal(
+        given.to_numpy() != truth["label"][:150].to_numpy(), truth["was_wrong"][:150]
+    )
 
 
 def test_alignment_scores_are_no_kernel_and_can_be_learnt():

@@ -96,7 +96,8 @@ CASES = [
     for name in main.commands
     for option in options_of(name)
     for value in WRONG.get(option, ())
-    if not (name in ("reproduce", "example") and option == "--output") and not (name == "report" and value == "out.xls")
+    if not (name in ("reproduce", "example") and option == "--output")
+    and not (name == "report" and value == "out.xls")
 ]
 
 

@@ -116,8 +116,15 @@ def _stamp_of_all_files() -> tuple[tuple[int, int], ...]:
 @cache  # once in a process: all functions of a folder are kept in one place
 def _announce(folder: str | None) -> None:
     """Say that the fit waits for a compiler, where somebody sits before a terminal or a notebook; else log it."""
-    keeps = f"the result is kept in {folder}" if folder else "every process does it, for the result can be kept nowhere"
-    said = f"kernelweave compiles its inner loops, which may take half a minute: {keeps} ('kernelweave compile' does it ahead)"
+    keeps = (
+        f"the result is kept in {folder}"
+        if folder
+        else "every process does it, for the result can be kept nowhere"
+    )
+    said = (
+        f"kernelweave compiles its inner loops, which may take half a minute: {keeps} ('kernelweave compile' does it "
+        "ahead)"
+    )
     logging.getLogger("kernelweave").info(said)
     if sys.stderr is not None and (sys.stderr.isatty() or hasattr(sys, "ps1")):
         print(said, file=sys.stderr, flush=True)

@@ -60,7 +60,9 @@ def descriptions(images: Any) -> dict[str, Any]:
     down, right = np.gradient(images, axis=(1, 2))
     angle, strength = np.arctan2(down, right) * 4 / np.pi, np.hypot(down, right)
     shares = [np.clip(1 - np.abs((angle - k + 4) % 8 - 4), 0, None) for k in range(8)]
-    directions = [(strength * share).reshape(n, 2, 4, 2, 4).sum(axis=(2, 4)).reshape(n, -1) for share in shares]
+    directions = [
+        (strength * share).reshape(n, 2, 4, 2, 4).sum(axis=(2, 4)).reshape(n, -1) for share in shares
+    ]
     return {
         "pixels": images.reshape(n, -1),
         "outline": outline,
@@ -100,7 +102,10 @@ def fit(name: str, classifier: Any, split: Split) -> Outcome:
 
 def methods(split: Split) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
     """Return what is compared on all views, and on the real ones alone."""
-    bank, alone = one_kernel_each(split.views), one_kernel_each({name: split.views[name] for name in split.real})
+    bank, alone = (
+        one_kernel_each(split.views),
+        one_kernel_each({name: split.views[name] for name in split.real}),
+    )
     verbose = 1 if sys.stderr.isatty() else 0
     return [
         ("MKL, l1 norm", MKLClassifier(bank, verbose=verbose)),
@@ -120,17 +125,25 @@ def run(output: Path, seed: int, quick: bool) -> None:
     split = split_digits(seed, quick)
     real, decoys, refits = len(split.real), len(split.views) - len(split.real), 5 if quick else 20
     say(f"kernelweave {__version__} demo: which descriptions of handwritten digits are worth anything?\n")
-    say(f"  data      {len(split.y)} images to train on, {len(split.y_test)} to test on (scikit-learn's digits, ten")
+    say(
+        f"  data      {len(split.y)} images to train on, {len(split.y_test)} to test on (scikit-learn's digits, ten"
+    )
     say(f"            classes, seed {seed}); columns standardised on the training images")
     say(f"  views     {real} real ones: {', '.join(split.real)};")
-    say(f"            {decoys} decoys: one of these with its rows shuffled, so that it knows nothing of its image")
+    say(
+        f"            {decoys} decoys: one of these with its rows shuffled, so that it knows nothing of its image"
+    )
     say("  kernels   one Gaussian per view, as wide as the view's median distance")
-    say("  settings  hinge loss of all classes together, C = 1, nothing tuned; stop at a relative gap of 0.001\n")
+    say(
+        "  settings  hinge loss of all classes together, C = 1, nothing tuned; stop at a relative gap of 0.001\n"
+    )
     # everything once on a few samples, so that compiling is not counted as fitting
     began = time.perf_counter()
     every, told = methods(split)
     MKLClassifier(one_kernel_each(split.views)).fit(split.X[::3], split.y[::3]).predict(split.X[::3])
-    say(f"A small fit first, so that compiling is not counted as fitting: {time.perf_counter() - began:.1f} s\n")
+    say(
+        f"A small fit first, so that compiling is not counted as fitting: {time.perf_counter() - began:.1f} s\n"
+    )
     outcomes = [fit(name, classifier, split) for name, classifier in every]
     knowing = [fit(name, classifier, split) for name, classifier in told]
     stability = weight_stability(outcomes[0].classifier, split.X, split.y, n_refits=refits)
@@ -158,8 +171,12 @@ def compare(outcomes: list[Outcome], knowing: list[Outcome], n_test: int) -> Non
     rows = [[o.name, f"{100 * o.accuracy:.1f} %", f"{o.seconds:.2f}"] for o in (*outcomes, *knowing)]
     say(table(["method", "accuracy", "seconds"], rows, right=(1, 2)))
     learnt, mean = (100 * outcome.accuracy for outcome in knowing)
-    say(f"\n  One test image is {100 / n_test:.2f} points. Where all views are good there is little to find out: told which")
-    say(f"  views are real, the mean kernel reaches {mean:.1f} %, and learnt weights {learnt:.1f} %.")
+    say(
+        f"\n  One test image is {100 / n_test:.2f} points. Where all views are good there is little to find out:"
+    )
+    say(
+        f"  told which views are real, the mean kernel reaches {mean:.1f} %, and learnt weights {learnt:.1f} %."
+    )
 
 
 def explain(weights: Any, real: tuple[str, ...], refits: int) -> None:
@@ -200,7 +217,7 @@ def draw(weights: Any, real: tuple[str, ...], outcomes: list[Outcome], output: P
     ax.hlines(rows, 0.0, percent, color=FAINT, linewidth=1.4)
     ax.plot(percent, rows, "o", color=INK)
     for row, number in zip(rows, percent, strict=True):
-        ax.text(number + 0.5, row, f"{number:.1f}", va="center", fontsize="small")
+        ax.text(number + 0.5, float(row), f"{number:.1f}", va="center", fontsize="small")
     ax.set_yticks(rows, [outcome.name.partition(" (")[0].partition(", by")[0] for outcome in outcomes])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(percent.min() - 3.0, 101.0)

@@ -64,12 +64,14 @@ def _following(rng: np.random.Generator, hidden: Any, columns: int, name: str) -
 def _patients(rng: np.random.Generator, n: int) -> tuple[pd.DataFrame, Any]:
     """Make patients with genes, proteins and a few clinical columns; how ill each of them is."""
     hidden = rng.normal(size=(n, 3))
+    worse = 0.5 * hidden[:, 2] + rng.normal(size=n)
     clinic = pd.DataFrame({
         "patient": [f"P{k + 1:03d}" for k in range(n)],
-        "age": np.clip(rng.normal(62, 9, n), 35, 88).round(),
-        "stage": np.array(["I", "II", "III"])[np.clip(rng.normal(1 + 0.4 * hidden[:, 2], 0.8).round().astype(int), 0, 2)],
+        "age": pd.array(rng.normal(62, 9, n).clip(35, 88).round(), dtype="Int64"),
+        "stage": np.select([worse < -0.6, worse < 0.6], ["I", "II"], "III"),
     })  # fmt: skip
-    genes, proteins = _following(rng, hidden[:, :2], 30, "gene"), _following(rng, hidden[:, 2:], 12, "protein")
+    genes = _following(rng, hidden[:, :2], 30, "gene")
+    proteins = _following(rng, hidden[:, 2:], 12, "protein")
     illness = 1.2 * hidden[:, 0] + 0.6 * np.abs(hidden[:, 1]) + hidden[:, 2] - 0.5
     return pd.concat([clinic, genes, proteins], axis=1), illness + 0.4 * rng.normal(size=n)
 
@@ -80,7 +82,7 @@ def _omics(rng: np.random.Generator) -> Files:
     genes, proteins = (data.columns[data.columns.str.startswith(name)] for name in ("gene", "protein"))
     for columns, lost in ((genes, (7, 31, 66)), (proteins, (3, 18, 40, 52, 97, 121, 163, 188))):
         data.loc[list(lost), columns] = np.nan
-    data.loc[[12, 77], "age"] = np.nan
+    data.loc[[12, 77], "age"] = pd.NA
     files: Files = {}
     for before, rows in (("", data[:160]), ("new_", data[160:].drop(columns="diagnosis"))):
         whole = "data.csv" if not before else "new.csv"
@@ -98,11 +100,21 @@ def _gene_sets(rng: np.random.Generator) -> Files:
     hidden = rng.normal(size=(240, 2))
     cells = _following(rng, hidden, 60, "gene")
     angle = np.arctan2(*hidden.T) + 0.1 * rng.normal(size=len(cells))
-    cells.insert(0, "state", np.array(["resting", "dividing", "stressed"])[np.floor(angle * 3 / (2 * np.pi)).astype(int) % 3])
-    sets = {"DIVISION": [*range(5), 10, 11], "STRESS": [*range(5, 10), 11, 12]}
+    thirds = angle * 3 / (2 * np.pi)
+    cells.insert(
+        0, "state", np.select([np.abs(thirds) < 0.5, thirds > 0], ["resting", "dividing"], "stressed")
+    )
+    sets: dict[str, Any] = {"DIVISION": [*range(5), 10, 11], "STRESS": [*range(5, 10), 11, 12]}
     sets |= {f"PATHWAY_{k}": rng.choice(np.arange(10, 60), 8, replace=False) for k in "ABCDEF"}
-    lines = ["\t".join([name, "generated", *(f"gene_{j + 1:02d}" for j in sorted(js))]) for name, js in sets.items()]
-    return {"cells.csv": cells[:200], "new_cells.csv": cells[200:].drop(columns="state"), "sets.gmt": "\n".join(lines) + "\n"}
+    lines = [
+        "\t".join([name, "generated", *(f"gene_{j + 1:02d}" for j in sorted(js))])
+        for name, js in sets.items()
+    ]
+    return {
+        "cells.csv": cells[:200],
+        "new_cells.csv": cells[200:].drop(columns="state"),
+        "sets.gmt": "\n".join(lines) + "\n",
+    }
 
 
 def _noisy(rng: np.random.Generator) -> Files:
@@ -118,7 +130,12 @@ def _noisy(rng: np.random.Generator) -> Files:
 
 def _similarities(rng: np.random.Generator) -> Files:
     family = np.arange(120) % 3
-    names = pd.DataFrame({"protein": [f"Q{k + 1:03d}" for k in range(120)], "family": np.array(["kinase", "globin", "zinc"])[family]})
+    names = pd.DataFrame(
+        {
+            "protein": [f"Q{k + 1:03d}" for k in range(120)],
+            "family": np.array(["kinase", "globin", "zinc"])[family],
+        }
+    )
     files: Files = {"labels.csv": names[:90], "new.csv": names[90:].drop(columns="family")}
     for number, strength in enumerate((1.0, 0.3), start=1):
         points = np.eye(3)[family] * strength + rng.normal(size=(120, 3)) / np.sqrt(3)
@@ -145,8 +162,19 @@ def _pairs(rng: np.random.Generator) -> Files:
     cells.insert(0, "cell", [f"C{k + 1:02d}" for k in range(20)])
     response = 6.0 + hidden[0] @ hidden[1].T + 0.5 * hidden[0][:, :1] + 0.3 * rng.normal(size=(24, 20))
     left, right = np.divmod(rng.permutation(24 * 20)[:340], 20)
-    pairs = pd.DataFrame({"drug": drugs["drug"].to_numpy()[left], "cell": cells["cell"].to_numpy()[right], "response": response[left, right]})
-    return {"drugs.csv": drugs, "cells.csv": cells, "pairs.csv": pairs[:300], "new_pairs.csv": pairs[300:].drop(columns="response")}
+    pairs = pd.DataFrame(
+        {
+            "drug": drugs["drug"].to_numpy()[left],
+            "cell": cells["cell"].to_numpy()[right],
+            "response": response[left, right],
+        }
+    )
+    return {
+        "drugs.csv": drugs,
+        "cells.csv": cells,
+        "pairs.csv": pairs[:300],
+        "new_pairs.csv": pairs[300:].drop(columns="response"),
+    }
 
 
 def _tables(rng: np.random.Generator) -> Files:
@@ -159,7 +187,9 @@ def _tables(rng: np.random.Generator) -> Files:
     registry["label"] = registry["label"].replace("ill", "gestört")
     return {
         "visits.csv": visits,
-        "registry.csv": registry.to_csv(index=False, sep=";", decimal=",", float_format="%.3f").encode("latin-1"),
+        "registry.csv": registry.to_csv(index=False, sep=";", decimal=",", float_format="%.3f").encode(
+            "latin-1"
+        ),
         "instrument.csv": f"# exported\n{data.to_csv(index=False, sep=' ', float_format='%.3f')}# the end\n",
     }
 
@@ -168,8 +198,9 @@ EXAMPLES = {
     "omics": Example(
         "patients with genes, proteins and clinic in one table and in three; some of them lack a view", _omics,
         (
-            "kernelweave fit @data.csv --target diagnosis --id patient --view genes='gene_*' --view proteins='protein_*' "
-            "--view clinic=age,stage --missing predict --model model.skops --report report.html",
+            "kernelweave fit @data.csv --target diagnosis --id patient --view genes='gene_*' "
+            "--view proteins='protein_*' --view clinic=age,stage --missing predict --model model.skops "
+            "--report report.html",
             "kernelweave inspect model.skops",
             "kernelweave predict model.skops @new.csv -o predictions.csv",
         ),
@@ -205,6 +236,6 @@ EXAMPLES = {
             "kernelweave fit @instrument.csv --target label --separator space --comment '#'",
         ),
     ),
-    "survival": Example("patients whose death was seen, or not yet (os_months, os_status), with genes and clinic", _survival),
+    "survival": Example("patients whose death was seen or not yet (os_months, os_status), genes, clinic", _survival),
     "pairs": Example("responses of cells to drugs, measured for some pairs, and what is known of both", _pairs),
 }  # fmt: skip

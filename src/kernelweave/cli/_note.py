@@ -247,7 +247,7 @@ def in_words(facts: dict[str, Any]) -> str:
     if "cross_validated_score" in facts and "score_of_guessing" in facts:
         nothing = "the most frequent class" if facts["classes"] else "the mean"
         lines.append(
-            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (the best of the settings tried); "
+            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting); "
             f"always {nothing}: {facts['score_of_guessing']:.3f}"
         )
     elif "score_of_guessing" in facts:

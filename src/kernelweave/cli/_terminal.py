@@ -84,7 +84,9 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with the whole first sentence of each, where click would cut it off."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=200)) for name in self.commands])
+            formatter.write_dl(
+                [(name, self.commands[name].get_short_help_str(limit=200)) for name in self.commands]
+            )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

@@ -441,8 +441,8 @@ DEMO_OPTIONS = (
 def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     """Find the four good views of handwritten digits among sixteen that are noise, in half a minute.
 
-    Prints the test accuracy beside that of other methods, the weights of the views with their range over refits, and the
-    certificate; draws weights, accuracy and convergence.
+    Prints the test accuracy beside that of other methods, the weights of the views with their range over refits, and
+    the certificate; draws weights, accuracy and convergence.
     """
     # everything that can be refused is refused before any work; the picture under its own name is ours to renew
     target = output or Path(PICTURE)
