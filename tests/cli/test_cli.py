@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+import re
 import subprocess
 import sys
 
@@ -148,3 +151,41 @@ def test_the_demo_shows_what_it_is_for():
         real = name.rpartition(" of ")[2]
         same = np.corrcoef(split.X[:, columns][:, 5], split.X[:, split.views[real]][:, 5])[0, 1]
         assert (abs(same) < 0.3) == (name not in split.real)
+
+
+def test_options_come_in_groups_and_no_summary_is_cut_off(runner):
+    groups = re.findall(r"^(\w[\w ]*):$", runner.invoke(main, ["fit", "--help"]).output, flags=re.MULTILINE)
+    assert groups == ["Data", "Text tables", "Views and kernels", "Fit", "Output", "Options"]
+    said = runner.invoke(main, ["--help"]).output
+    assert "..." not in said.partition("Commands:")[2]
+    whole = " ".join(said.split())
+    for command in main.commands.values():
+        assert inspect.getdoc(command.callback).split("\n\n")[0].replace("\n", " ").rstrip(".") in whole
+
+
+def test_compile_says_what_it_compiles(runner):
+    done = runner.invoke(main, ["compile"])
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert any(line.endswith("several classes") for line in lines)
+    seconds = [float(line.split()[0]) for line in lines]
+    assert seconds == sorted(seconds)
+
+
+def test_somebody_who_waits_is_told_once_that_it_compiles(tmp_path):
+    """With an empty cache, as in a notebook or at a prompt; a script's standard error stays empty."""
+    code = (
+        "import sys\n{}\n"
+        "from kernelweave._numerics.compiled import njit\n"
+        "@njit()\ndef twice(number):\n    return 2 * number\n"
+        "assert twice(1) == 2 and twice(1.0) == 2.0\n"
+    )
+    program = tmp_path / "program.py"
+    for watched in ("", "sys.ps1 = '>>> '"):
+        program.write_text(code.format(watched))
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            [sys.executable, program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stderr.count("compiles its inner loops") == bool(watched)
+        assert done.stderr.count(str(tmp_path)) == bool(watched)

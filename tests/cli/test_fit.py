@@ -77,8 +77,8 @@ def test_three_commands(folder):
     page = (folder / "report.html").read_text()
     assert "linear on nuclei" in page
     command = (
-        "kernelweave fit data.csv --target diagnosis --views views.toml --C 1 --id patient --model model.skops "
-        "--report report.html --folds 2"
+        "kernelweave fit data.csv --target diagnosis --id patient --views views.toml --C 1 --folds 2 "
+        "--model model.skops --report report.html"
     )
     assert f"<pre>{command}</pre>" in page
 

@@ -1,4 +1,4 @@
-"""The command line: ``kernelweave fit``, ``predict``, ``inspect``, ``report``, ``demo``, ``methods``, ``reproduce``.
+"""The command line, whose commands are those of the last line here.
 
 The modules of the commands import nothing heavy at the top, so that ``kernelweave --help`` answers at once.
 """

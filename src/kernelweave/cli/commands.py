@@ -405,24 +405,20 @@ def example(name: str | None, output: Path | None, force: bool) -> None:
 
 
 @click.command(name="compile")
-@click.option("--all", "everything", is_flag=True, help="Also what only large, sparse or streamed data need.")
-def compile_loops(everything: bool) -> None:
+def compile_loops() -> None:
     """Compile the inner loops now, so that the first fit need not: for containers, and for the impatient.
 
     \b
     kernelweave compile
 
-    Numba compiles a loop when it is first used and keeps it on disk; here small fits of every kind use them.
+    Numba compiles a loop when it is first used, and keeps it on disk; small fits of every common kind use them here.
     """
-    from ._compiling import FITS, OTHERS, run
+    from ._compiling import compile_all
 
     began = time.perf_counter()
     with plain_errors():
-        for what, fit in [*FITS, *(OTHERS if everything else ())]:
-            start = time.perf_counter()
-            run(fit)
-            say(f"{time.perf_counter() - start:6.1f} s  {what}")
-    say(f"{time.perf_counter() - began:6.1f} s  in all")
+        for name in compile_all():
+            say(f"{time.perf_counter() - began:6.1f} s  {name}")
 
 
 # fmt: off
