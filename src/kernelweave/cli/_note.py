@@ -32,6 +32,7 @@ class Note:
     strip: bool = False  # whether white space around texts was removed
     categories: dict[str, list[str]] = field(default_factory=dict)  # those of the training table, by column
     reading: dict[str, Any] = field(default_factory=dict)  # what was done to the table: ``Remarks.as_dict()``
+    guessing: float | None = None  # score of always saying the most frequent class, or the mean
     command: str | None = None  # the command that was typed
     C: float | None = None  # what cross-validation chose, for a regression
 
@@ -188,6 +189,8 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     if hasattr(estimator, "noise_rate_"):
         facts["noise_rate"] = float(estimator.noise_rate_)
         facts["noise_rate_interval"] = [float(end) for end in estimator.noise_rate_interval_]
+    if isinstance(note.get("guessing"), float):  # files of earlier versions do not have it
+        facts["score_of_guessing"] = note["guessing"]
     if hasattr(estimator, "best_score_"):
         facts["cross_validated_score"] = float(estimator.best_score_)
         facts["scoring"] = str(estimator.scoring or ("accuracy" if facts["classes"] else "R2"))

@@ -52,7 +52,6 @@ class Trained:
     groups: Any = None
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    guessing: float = 0.0  # score of always saying the most frequent class, or the mean
 
 
 def train(options: Options) -> Trained:
@@ -95,7 +94,7 @@ def train(options: Options) -> Trained:
     else:
         X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
-    guessing = score_of_guessing(options, task, y)
+    note.guessing = score_of_guessing(options, task, y)
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -114,7 +113,7 @@ def train(options: Options) -> Trained:
         if "kernelweave" in warning.category.__module__ and not among_facts:
             sentences.append(str(warning.message))
     notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes, guessing)
+    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes)
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:

@@ -220,7 +220,6 @@ def fit(
         trained.note.command = _command()
         note = trained.note.as_dict()
         facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})
-        facts["score_of_guessing"] = trained.guessing
         # before the report: one that fails, or is interrupted, does not lose the fit
         if model is not None:
             save(trained.model, model, note=note | {FACTS: facts})
