@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from kernelweave import SimilarityClassifier
-from .commands import call
 
+from .commands import call
 
 #: as they are listed
 EXAMPLES = re.findall(r"^  (\w+)  +\S", call("example").output, flags=re.MULTILINE)
