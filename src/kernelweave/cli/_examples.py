@@ -72,8 +72,8 @@ def _patients(rng: np.random.Generator, n: int) -> tuple[pd.DataFrame, Any]:
     })  # fmt: skip
     genes = _following(rng, hidden[:, :2], 30, "gene")
     proteins = _following(rng, hidden[:, 2:], 12, "protein")
-    illness = 1.2 * hidden[:, 0] + 0.6 * np.abs(hidden[:, 1]) + hidden[:, 2] - 0.5
-    return pd.concat([clinic, genes, proteins], axis=1), illness + 0.4 * rng.normal(size=n)
+    illness = hidden @ [1.2, 0.8, 1.0] + 0.8 * rng.normal(size=n)
+    return pd.concat([clinic, genes, proteins], axis=1), illness
 
 
 def _omics(rng: np.random.Generator) -> Files:

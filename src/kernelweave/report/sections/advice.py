@@ -42,8 +42,8 @@ def _samples(subject: Subject) -> str:
         else "that more would help is not shown"
     )
     return escape(
-        f"The {kind.name} is {kind.shown(small)} with half of the training samples, {kind.shown(large)} with all of them "
-        f"(p = {number(p)}): {more}."
+        f"The {kind.name} is {kind.shown(small)} with half of the training samples, {kind.shown(large)} with all of "
+        f"them (p = {number(p)}): {more}."
     )
 
 
