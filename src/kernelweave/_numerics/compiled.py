@@ -6,8 +6,10 @@ only compiled functions call is made by ``inner``, which compiles in half the ti
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -111,6 +113,23 @@ def _stamp_of_all_files() -> tuple[tuple[int, int], ...]:
     return tuple((status.st_mtime_ns, status.st_size) for status in every)
 
 
+@cache  # once in a process: all functions of a folder are kept in one place
+def _announce(folder: str | None) -> None:
+    """Say that the fit waits for a compiler, where somebody sits before a terminal or a notebook; else log it."""
+    keeps = (
+        f"the result is kept in {folder}"
+        if folder
+        else "every process does it, for the result can be kept nowhere"
+    )
+    said = (
+        f"kernelweave compiles its inner loops, which may take half a minute: {keeps} ('kernelweave compile' does it "
+        "ahead)"
+    )
+    logging.getLogger("kernelweave").info(said)
+    if sys.stderr is not None and (sys.stderr.isatty() or hasattr(sys, "ps1")):
+        print(said, file=sys.stderr, flush=True)
+
+
 def _in_one_piece(dispatcher: Any) -> Any:
     """Hold Ctrl-C back while the function is compiled, and go on where its file is damaged or cannot be written."""
     if not hasattr(dispatcher, "_compile_for_args"):  # NUMBA_DISABLE_JIT leaves functions as they are
@@ -131,7 +150,10 @@ def _in_one_piece(dispatcher: Any) -> Any:
     @wraps(loading)
     def load_overload(*arguments: Any, **named: Any) -> Any:
         try:
-            return loading(*arguments, **named)
+            found = loading(*arguments, **named)
+            if found is None:
+                _announce(kept.cache_path)
+            return found
         except Exception as error:  # a pickle that was cut short can make its reader raise anything
             folder = kept.cache_path
             if folder not in _damaged:  # further files of a folder say nothing new

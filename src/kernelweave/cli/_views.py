@@ -29,13 +29,16 @@ from ._tables import (
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
 
-[views.expression]
-columns = ["gene_*"]            # names, or patterns with * and ?
+[views.genes]
+file = "genes.csv"              # beside views.toml; all of its columns
 kernels = ["linear", "gaussian"]
 widths = [0.5, 1, 2]            # of the Gaussians, in median distances
 
-[views.clinical]
-file = "clinical.csv"           # beside views.toml; all of its columns
+[views.proteins]
+file = "proteins.csv"
+
+[views.clinic]
+columns = ["age", "st*"]        # of the table itself: names, or patterns with * and ?
 kernels = ["polynomial"]
 degrees = [2, 3]
 """

@@ -14,7 +14,7 @@ import numpy as np
 from ..._estimating import ONE_CLASS, constant_prediction
 from ...displays import ConvergenceDisplay
 from ...estimators.fitted import WeightOrigin, weight_origin
-from .._html import WIDTH, drawn, figure, number, percent, short, table
+from .._html import WIDTH, drawn, figure, folded, number, percent, short, table
 from .._refits import Measured, Refits, Subject
 
 
@@ -244,7 +244,9 @@ def _scores(estimator: Any) -> str:
         f"scores do not tell from the one made. {rule}</p>"
     )
     head = ["norm", "C", *(["squared error"] if errors else []), "score", "sd over folds", "choice"]
-    return table(head, rows, "Cross-validation on all samples") + note
+    return folded(
+        f"The scores of all {len(rows)} settings", table(head, rows, "Cross-validation on all samples") + note
+    )
 
 
 LIBRARIES = ("kernelweave", "scikit-learn", "numpy", "numba")
