@@ -36,8 +36,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
     from .estimators import (
         AlignmentClassifier,
         BestKernelClassifier,
-        Denoise,
-        Flip,
+        DenoiseSpectrum,
+        FlipSpectrum,
         KernelFeatures,
         LPBetaClassifier,
         MeanKernelClassifier,
@@ -48,10 +48,10 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         MKLRegressor,
         MKLRegressorCV,
         NoisyLabelMKLClassifier,
-        Shift,
+        ShiftSpectrum,
         SimilarityClassifier,
         SimilarityFeatures,
-        Square,
+        SquareSpectrum,
         held_similarities,
         mkl_path,
     )
@@ -62,8 +62,8 @@ __version__ = "0.3.0"
 __all__ = [
     "AlignmentClassifier",
     "BestKernelClassifier",
-    "Denoise",
-    "Flip",
+    "DenoiseSpectrum",
+    "FlipSpectrum",
     "KernelFeatures",
     "LPBetaClassifier",
     "MKLClassifier",
@@ -74,10 +74,10 @@ __all__ = [
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
-    "Shift",
+    "ShiftSpectrum",
     "SimilarityClassifier",
     "SimilarityFeatures",
-    "Square",
+    "SquareSpectrum",
     "ViewScaler",
     "Views",
     "__version__",
@@ -113,6 +113,8 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
                 return import_module(f"kernelweave.{name}")
             home = "views" if name in ("Views", "ViewScaler") else "estimators"
             return getattr(import_module(f"kernelweave.{home}"), name)
+        if name in ("Denoise", "Flip", "Shift", "Square"):  # names of earlier versions
+            return getattr(import_module("kernelweave.similarity"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 
 

@@ -195,7 +195,7 @@ class SpectrumDisplay(Display):
 
         Parameters
         ----------
-        estimator : SimilarityClassifier, Denoise, Flip, Shift or Square
+        estimator : SimilarityClassifier, or a transformer of a spectrum such as DenoiseSpectrum
             Fitted.
         which : int, default=0
             Which similarity, where there are several.

@@ -43,7 +43,8 @@ KEPT = _listed(
 #: classes of earlier versions that are others today, which take their attributes
 RENAMED = {
     "CompletedKernels": "Completion", "MatrixPart": "Part", "PrecomputedKernels": "BoundKernels", "SampledPart": "Part",
-    "StreamedKernels": "BoundKernels",
+    "StreamedKernels": "BoundKernels", "Denoise": "DenoiseSpectrum", "Flip": "FlipSpectrum", "Shift": "ShiftSpectrum",
+    "Square": "SquareSpectrum",
 }  # fmt: skip
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = _listed(
