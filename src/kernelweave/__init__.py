@@ -1,7 +1,7 @@
 """Multiple kernel learning with a proof of how close to optimal a fit is.
 
 >>> from kernelweave import MKLClassifier, kernels as kw
->>> bank = kw.gaussian(widths=[0.5, 1.0, 2.0]) + kw.linear()
+>>> bank = kw.gaussian(width=[0.5, 1.0, 2.0]) + kw.linear()
 >>> MKLClassifier(bank, norm="l1", C=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.5], [2.5]])
 array([0, 1])
 """

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlignmentClassifier", "BestKernelClassifier", "DenoiseSpectrum", "FlipSpectrum", "KernelFeatures",
-    "LPBetaClassifier", "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MeanKernelClassifier",
-    "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "ShiftSpectrum",
-    "SimilarityClassifier", "SimilarityFeatures", "SquareSpectrum", "held_similarities", "mkl_path",
+    "LPBetaClassifier", "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV",
+    "MeanKernelClassifier", "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor",
+    "NoisyLabelMKLClassifier", "ShiftSpectrum", "SimilarityClassifier", "SimilarityFeatures",
+    "SquareSpectrum", "held_similarities", "mkl_path",
 ]  # fmt: skip
 
 

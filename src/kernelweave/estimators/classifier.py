@@ -221,7 +221,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     >>> from sklearn.preprocessing import scale
     >>> from kernelweave import MKLClassifier, kernels as kw
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> bank = kw.gaussian(widths=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(widths=[0.5, 1.0, 2.0]))
+    >>> bank = kw.gaussian(width=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(width=[0.5, 1.0, 2.0]))
     >>> clf = MKLClassifier(bank).fit(scale(X), y)
     >>> clf.certificate_.relative_gap < 1e-3
     True

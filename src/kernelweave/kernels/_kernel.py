@@ -417,6 +417,9 @@ class NamedParts(KernelSpec):
     #: parameter with the sequence
     _sequence: ClassVar[str] = "parts"
 
+    def _parameters(self) -> dict[str, Any]:
+        return self.get_params()
+
     def _parts(self) -> list[Any]:
         parts = getattr(self, self._sequence)
         return list(parts) if isinstance(parts, tuple | list) else []

@@ -108,7 +108,7 @@ def _scaled(A: Any, factors: np.ndarray) -> Any:
 class _OfDegree(_OfProducts):
     """Base of a polynomial and of the same around an origin: parameters, and the monomials."""
 
-    degree: float = 2
+    degree: Any = 2
     coef0: float = 1.0
     gamma: float = 1.0
 
@@ -240,7 +240,7 @@ class PolynomialAround(_OfDegree):
 class Sigmoid(_OfProducts, registered_as="sigmoid"):
     """``tanh(gamma x.x' + coef0)``; see :func:`sigmoid`."""
 
-    gamma: float = 1.0
+    gamma: Any = 1.0
     coef0: float = 0.0
 
     sure = False

@@ -23,7 +23,7 @@ def _chi2_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 class Chi2(NumericKernel, registered_as="chi2"):
     """``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``; see :func:`chi2`."""
 
-    gamma: float = 1.0
+    gamma: Any = 1.0
 
     decay = True
     _varied = "gamma"

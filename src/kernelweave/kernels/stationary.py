@@ -34,7 +34,7 @@ class OfDistance(NumericKernel):
     ``scale`` is the median distance, once ``resolve`` has settled it.
     """
 
-    width: float = 1.0
+    width: Any = 1.0
     relative: Any = False
     scale: float | None = None
 
@@ -276,7 +276,7 @@ class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
 class Periodic(NumericKernel, registered_as="periodic"):
     """``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``; see :func:`periodic`."""
 
-    period: float = 1.0
+    period: Any = 1.0
     width: float = 1.0
 
     decay = True
