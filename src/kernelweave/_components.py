@@ -191,10 +191,21 @@ def check_switch(name: str, value: object) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
+def closest(word: str, known: list[str]) -> str | None:
+    """Return the known word that another one is a slip of, whatever the case; None where they only share letters.
+
+    >>> closest("gausian", ["gaussian", "linear"]), closest("label", ["age", "dose"])
+    ('gaussian', None)
+    """
+    lower = {str(name).lower(): name for name in known}
+    found = difflib.get_close_matches(str(word).lower(), lower, n=1, cutoff=0.6)
+    return lower[found[0]] if found else None
+
+
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known word, or nothing."""
-    close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    close = closest(word, list(known))
+    return f" Did you mean {close!r}?" if close else ""
 
 
 #: packages with a registry

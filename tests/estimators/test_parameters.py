@@ -30,10 +30,10 @@ BANK = kw.per_view({"a": [0, 1], "b": [2, 3]}, kw.gaussian([1.0, 4.0]) + kw.poly
 
 def test_models_are_in_groups():
     assert set(ESTIMATORS) - set(GROUPED) == {
-        "Denoise",
-        "Flip",
-        "Shift",
-        "Square",
+        "DenoiseSpectrum",
+        "FlipSpectrum",
+        "ShiftSpectrum",
+        "SquareSpectrum",
         "SimilarityFeatures",
         "ViewScaler",
     }

@@ -14,11 +14,6 @@ from .._components import nearest
 from ._tables import Format
 from ._views import kernel_names, views_of_options
 
-#: words of other libraries for kernels
-OTHER_WORDS = {
-    "rbf": "gaussian", "poly": "polynomial", "squared_exponential": "gaussian", "exponential": "laplacian"
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Options:
@@ -181,6 +176,7 @@ def named_kernels(text: str) -> tuple[str, ...]:
     (('linear', 'gaussian'), ())
     """
     from .. import kernels as kw
+    from ..kernels.papers import OTHER_WORDS
 
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     known = kernel_names()

@@ -42,6 +42,8 @@ columns = ["age", "st*"]        # of the table itself: names, or patterns with *
 kernels = ["polynomial"]
 degrees = [2, 3]
 """
+#: columns that are listed where none of them is meant
+MOST_LISTED = 20
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -61,7 +63,7 @@ class View:
         """Return the kernels of the view, before they are placed on columns."""
         from .. import kernels as kw
 
-        settings = {"widths": self.widths, "relative": True, "degrees": self.degrees}
+        settings = {"width": self.widths, "relative": True, "degree": self.degrees}
         specs = []
         for name in self.kernels:
             make = getattr(kw, name)
@@ -219,7 +221,9 @@ def join_files(
 def require_column(frame: Any, column: str, where: Any, why: str) -> None:
     """Raise where a table does not have a column that an option names."""
     if column not in frame:
-        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, list(frame.columns))}")
+        columns = [str(name) for name in frame.columns]
+        others = f" There are {', '.join(columns)}." if len(columns) <= MOST_LISTED else ""
+        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, columns) or others}")
 
 
 def _refuse_nameless(what: str, frame: Any, identity: str) -> None:

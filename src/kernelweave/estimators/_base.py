@@ -6,7 +6,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +20,7 @@ from .._numerics.resources import allowed_threads
 from .._typing import Array
 from ..banks import Bank, Decision, KernelFunction
 from ..banks.torch_bank import prediction_device
+from ..kernels import as_spec, default_bank
 from ..kernels.pairwise import known_by_heart
 from ..losses import Loss, make_loss
 from ..norms import make_norm
@@ -128,6 +129,17 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
     decision_: Decision
     C_: float | Array
     loss_: Loss
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those inside kernels, norm and loss also where these were given by name."""
+        makers = {"kernels": as_spec, "norm": make_norm, "loss": make_loss}
+        for name in {
+            name.partition("__")[0] for name in params if "__" in name
+        } & makers.keys() - params.keys():
+            given = getattr(self, name, None)
+            if not hasattr(given, "set_params"):
+                setattr(self, name, default_bank() if given is None else makers[name](given))
+        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss to be minimised; estimators that stand for one loss say so here."""

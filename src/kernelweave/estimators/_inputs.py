@@ -286,6 +286,10 @@ def _expand_on_views(
     kernels = expand_kernels(spec, Schema.of(views))
     looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
     used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    if not any(kernel.takes_objects for kernel in kernels):
+        names = views.feature_names or range(views.shape[1])
+        for view, block in views.only(used).items():
+            refuse_text(block, labels=[names[j] for j in views.groups[view]])
     views.only(used).check_values()
     if missing == "error":
         refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
@@ -423,6 +427,33 @@ def _forget_features(estimator: BaseEstimator) -> None:
         vars(estimator).pop(name, None)
 
 
+def refuse_text(X: Samples, error: Exception | None = None, labels: Sequence[object] | None = None) -> None:
+    """Raise where a column of a table holds texts or dates, naming it: it is no matrix of numbers."""
+    frame = hasattr(X, "iloc")
+    if not (frame or getattr(getattr(X, "dtype", None), "kind", "") in "OUSM") or getattr(X, "ndim", 0) != 2:
+        return
+    for j in range(X.shape[1]):
+        values = np.asarray(X.iloc[:, j] if frame else X[:, j])
+        found = next(filter(_is_text, values), None) if values.dtype.kind in "OUS" else None
+        if values.dtype.kind != "M" and found is None:
+            continue
+        label = X.columns[j] if frame else j if labels is None else labels[j]
+        what = "dates" if found is None else f"texts, such as {str(found)!r}"
+        raise ValueError(
+            f"column {label!r} holds {what}, which cannot be converted to numbers: leave it out, encode it "
+            f"(OneHotEncoder), or give it a kernel of its own, kernels.function(f).on({label!r})"
+        ) from error
+
+
+def _is_text(value: object) -> bool:
+    """Whether something is a text that is no number."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return isinstance(value, str)
+    return False
+
+
 def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = False) -> Samples:
     """Check a table of numbers; ``gaps`` lets NaN pass."""
     if getattr(X, "ndim", 0) == 3:
@@ -432,13 +463,17 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = Fal
         )
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=np.float64,
-        reset=reset,
-        ensure_min_samples=2 if reset else 1,
-        ensure_all_finite="allow-nan" if gaps else True,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            reset=reset,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if gaps else True,
+        )
+    except (TypeError, ValueError) as error:
+        refuse_text(X, error)
+        raise
     return without_duplicates(X) if sp.issparse(X) else X

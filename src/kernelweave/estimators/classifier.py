@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from .._components import store_parameters
 from .._estimating import (
+    available_where,
     check_two_classes,
     constant_prediction,
     encode_classes,
@@ -223,7 +223,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     >>> from sklearn.preprocessing import scale
     >>> from kernelweave import MKLClassifier, kernels as kw
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> bank = kw.gaussian(widths=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(widths=[0.5, 1.0, 2.0]))
+    >>> bank = kw.gaussian(width=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(width=[0.5, 1.0, 2.0]))
     >>> clf = MKLClassifier(bank).fit(scale(X), y)
     >>> clf.certificate_.relative_gap < 1e-3
     True
@@ -296,7 +296,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self._fit(labelled.training, labelled.plan, labelled.tasks())
         return self
 
-    @available_if(_learns_online)
+    @available_where(_learns_online)
     @restore_on_error
     def partial_fit(
         self, X: Samples, y: Column, classes: Column = None, sample_weight: Column = None
@@ -442,7 +442,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """Return the mean accuracy; views with names are brought into the order of y."""
         return float(super().score(*self._joined(X, y), sample_weight))
 
-    @available_if(_has_probabilities)
+    @available_where(_has_probabilities)
     @lazily
     def predict_proba(self, X: Samples) -> Array:
         """Return class probabilities (logistic loss only): softmax, or one against the rest, normalised."""

@@ -93,7 +93,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     >>> from sklearn.datasets import load_diabetes
     >>> from kernelweave import MKLRegressor, kernels as kw
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(widths=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
+    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(width=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
     >>> reg.certificate_.relative_gap <= 1e-3
     True
     """
