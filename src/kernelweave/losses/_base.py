@@ -7,6 +7,7 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -69,6 +70,15 @@ class Loss(Component):
     least_squares: ClassVar[bool] = False
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
+    #: columns of decision values that it is made for, None for any number of them
+    columns: int | None = None
+    #: what held-out predictions of a regression are compared by, the mean of ``deviation``
+    error: ClassVar[str] = "squared_error"
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it has a gradient everywhere; one with a Lipschitz constant (``smoothness``) has."""
+        return self.smoothness is not None
 
     @property
     def has_quadratic_dual(self) -> bool:
@@ -126,6 +136,33 @@ class Loss(Component):
     def check(self) -> None:
         """Raise ValueError where a parameter is out of range."""
 
+    def check_targets(self, y: Array) -> None:
+        """Raise ValueError where targets of a regression are not what it is for."""
+
+    def settle(self, scale: Callable[[], float]) -> Loss:
+        """Return the loss with what it leaves to the data: ``scale()`` is that of the noise in the targets."""
+        return self
+
+    def column(self, k: int) -> Loss:
+        """Return the loss of one column of decision values."""
+        return self
+
+    def link(self, y: Array) -> Array:
+        """Decision values that fit targets of a regression exactly."""
+        return y
+
+    def mean(self, f: Array) -> Array:
+        """Return the targets that decision values of a regression predict."""
+        return f
+
+    def without_offset(self, y: Array, offset: Array) -> tuple[Array, Array]:
+        """Return targets, and factors of C, with which ``f`` has the losses that ``f + offset`` has of y."""
+        return y - offset, np.ones_like(y)
+
+    def deviation(self, y: Array, f: Array) -> Array:
+        """What held-out predictions of a regression are compared by; ``error`` is its name."""
+        return (y - f) ** 2
+
     def of_several_classes(self) -> Loss:
         """Return the loss that evaluates several classes together, where there is one, or else this one."""
         return self if self.joint_form is None else registry[self.joint_form]()
@@ -173,7 +210,9 @@ class Loss(Component):
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
         """Return the b that minimises ``total(y, f + b, c)``: a float, or one per column."""
         if f.ndim == 2:
-            return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
+            return np.array(
+                [self.column(k)._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])]
+            )
         return self._intercept(y, f, c)
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
