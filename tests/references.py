@@ -198,10 +198,15 @@ def huber(delta: float) -> RefLoss:
     )
 
 
-#: half the deviance: ``mu - y - y ln(mu / y)`` with ``mu = exp f``
+def _half_deviance(y, f):
+    """``mu - y - y ln(mu / y)`` with ``mu = exp f``."""
+    with np.errstate(over="ignore"):  # far from any optimum
+        return np.exp(f) - y * f - y + _a_ln_a(y)
+
+
 POISSON = RefLoss(
     "poisson",
-    lambda y, f: np.exp(f) - y * f - y + _a_ln_a(y),
+    _half_deviance,
     lambda y, u: _in(-u, -np.inf, y, _a_ln_a(y + u) - (y + u) + y - _a_ln_a(y)),
     lambda y: (np.full(y.shape, -np.inf), 1.0 * y),
     regression="counts",

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import xlogy
+from scipy.special import xlog1py, xlogy
 
 from .._numerics.intercepts import minimise_piecewise_linear
 from .._numerics.namespace import between
@@ -256,9 +256,11 @@ class Poisson(Loss, registered_as="poisson"):
             )
 
     def value(self, y: Array, f: Array) -> Array:
-        steep = np.maximum(f - STEEP, 0.0)
-        # of values far beyond any count the line goes on, so that nothing overflows
-        return np.maximum(np.exp(f - steep) * (1.0 + steep) - y * f + xlogy(y, y) - y, 0.0)
+        near, some = np.minimum(f, STEEP), np.where(y > 0, y, 1.0)
+        over = near - np.log(some)
+        # y (exp(over) - 1 - over) keeps the digits of small losses; far beyond any count a line goes on
+        value = np.where(y > 0, some * (np.expm1(over) - over), np.exp(near))
+        return np.maximum(value, 0.0) + (np.exp(STEEP) - y) * (f - near)
 
     def gradient(self, y: Array, f: Array) -> Array:
         return np.exp(np.minimum(f, STEEP)) - y
@@ -267,8 +269,9 @@ class Poisson(Loss, registered_as="poisson"):
         return np.exp(np.clip(f, -STEEP, STEEP))
 
     def conjugate(self, y: Array, u: Array) -> Array:
-        v = np.maximum(u + y, 0.0)
-        return np.where(u + y >= 0, xlogy(v, v) - v - xlogy(y, y) + y, np.inf)
+        v, some = np.maximum(u + y, 0.0), np.where(y > 0, y, 1.0)
+        own = np.where(y > 0, xlog1py(v, np.maximum(u / some, -1.0)) + u * (np.log(some) - 1.0), xlogy(v, v) - v)
+        return np.where(u + y >= 0, own, np.inf)
 
     def dual_curvature(self, y: Array, b: Array) -> Array:
         return 1.0 / np.maximum(y - b, 1e-300)
