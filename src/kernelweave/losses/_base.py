@@ -151,7 +151,7 @@ class Loss(Component):
         """Decision values that fit targets of a regression exactly."""
         return y
 
-    def mean(self, f: Array) -> Array:
+    def predictions(self, f: Array) -> Array:
         """Return the targets that decision values of a regression predict."""
         return f
 
@@ -159,9 +159,9 @@ class Loss(Component):
         """Return targets, and factors of C, with which ``f`` has the losses that ``f + offset`` has of y."""
         return y - offset, np.ones_like(y)
 
-    def deviation(self, y: Array, f: Array) -> Array:
-        """What held-out predictions of a regression are compared by; ``error`` is its name."""
-        return (y - f) ** 2
+    def deviation(self, y: Array, predicted: Array) -> Array:
+        """What predictions of held-out targets are compared by, sample by sample; ``error`` is its name."""
+        return (y - predicted) ** 2
 
     def of_several_classes(self) -> Loss:
         """Return the loss that evaluates several classes together, where there is one, or else this one."""

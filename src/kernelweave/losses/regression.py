@@ -170,8 +170,12 @@ class Pinball(Loss, registered_as="quantile"):
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         return minimise_piecewise_linear(y - f, c, -float(self._q) * float(np.sum(c)))
 
-    def deviation(self, y: Array, f: Array) -> Array:
-        return self.value(y, f)
+    def predictions(self, f: Array) -> Array:
+        # sorted, quantiles do not cross, and the sum of their losses is never larger (Chernozhukov et al. 2010)
+        return f if self.columns is None else np.sort(f, axis=1)
+
+    def deviation(self, y: Array, predicted: Array) -> Array:
+        return self.value(y, predicted)
 
 
 class Huber(Loss, registered_as="huber"):
@@ -226,8 +230,8 @@ class Huber(Loss, registered_as="huber"):
     def bounds(self, y: Array) -> tuple[Array, Array]:
         return np.full_like(y, -self._delta), np.full_like(y, self._delta)
 
-    def deviation(self, y: Array, f: Array) -> Array:
-        return self.value(y, f)
+    def deviation(self, y: Array, predicted: Array) -> Array:
+        return self.value(y, predicted)
 
 
 class Poisson(Loss, registered_as="poisson"):
@@ -290,7 +294,7 @@ class Poisson(Loss, registered_as="poisson"):
     def link(self, y: Array) -> Array:
         return np.log(np.maximum(y, np.finfo(float).tiny))
 
-    def mean(self, f: Array) -> Array:
+    def predictions(self, f: Array) -> Array:
         return np.exp(f)
 
     def without_offset(self, y: Array, offset: Array) -> tuple[Array, Array]:
@@ -298,5 +302,5 @@ class Poisson(Loss, registered_as="poisson"):
         exposure = np.exp(offset)
         return y / exposure, exposure
 
-    def deviation(self, y: Array, f: Array) -> Array:
-        return 2.0 * self.value(y, f)
+    def deviation(self, y: Array, predicted: Array) -> Array:
+        return 2.0 * self.value(y, self.link(predicted))
