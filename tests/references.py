@@ -199,9 +199,11 @@ def huber(delta: float) -> RefLoss:
 
 
 def _half_deviance(y, f):
-    """``mu - y - y ln(mu / y)`` with ``mu = exp f``."""
+    """``mu - y - y ln(mu / y)`` with ``mu = exp f``: y times ``exp(z) - 1 - z``, ``z = f - ln y``."""
+    some = np.where(y > 0, y, 1.0)
+    over = f - np.log(some)
     with np.errstate(over="ignore"):  # far from any optimum
-        return np.exp(f) - y * f - y + _a_ln_a(y)
+        return np.where(y > 0, some * (np.expm1(over) - over), np.exp(f))
 
 
 POISSON = RefLoss(

@@ -136,6 +136,10 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return 2 * np.maximum(1 - y * f, 0)
     if loss.name == "squared":
         return 2 * np.abs(y - f)
+    if loss.name == "poisson":
+        return np.abs(np.exp(f) - y)
+    if loss.name == "huber":
+        return np.full(y.shape, loss.parameters["delta"])
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
@@ -293,6 +297,8 @@ class ProblemCase:
         charge = self.loss.total(self.y, f, c)
         slope = slope_bound(self.loss, self.y, f)
         bend = 2.0 if self.loss.name.startswith("squared") else 0.0
+        if self.loss.name == "poisson":
+            bend = np.exp(f + np.minimum(blur, 1))
         moved = np.sum(c * (slope * blur + bend * blur**2))
         value = regulariser + charge
         return Value(float(value), float(high - low + moved + 64 * EPS * (abs(regulariser) + abs(charge))))
@@ -359,6 +365,8 @@ class ProblemCase:
         order = np.argsort(self.y)
         median = self.y[order][np.searchsorted(np.cumsum(c[order]), total / 2)]
         tries = [LONG(0), np.sum(c * self.y) / total, median]
+        if self.loss.regression == "counts":
+            tries = [LONG(0), np.log(np.maximum(tries[1], LONG(1e-300)))]
         if set(np.unique(self.y)) <= {-1, 1}:
             share = np.clip(np.sum(c[self.y > 0]) / total, 1e-12, 1 - 1e-12)
             tries += [LONG(1), LONG(-1), np.log(share / (1 - share))]

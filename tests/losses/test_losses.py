@@ -43,7 +43,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def some_targets(loss: Loss, rng: np.random.Generator, shape) -> np.ndarray:
-    if loss.error == "poisson_deviance":
+    if loss.not_negative:
         return rng.poisson(1.5, size=shape).astype(float)
     if "regression" in loss.tasks:
         return rng.normal(scale=2.0, size=shape)
@@ -52,7 +52,7 @@ def some_targets(loss: Loss, rng: np.random.Generator, shape) -> np.ndarray:
 
 def two_kinds(loss: Loss) -> np.ndarray:
     """A target of each kind: two classes, numbers on both sides of zero, counts."""
-    return np.array([1.0, 3.0]) if loss.error == "poisson_deviance" else np.array([1.0, -1.0])
+    return np.array([1.0, 3.0]) if loss.not_negative else np.array([1.0, -1.0])
 
 
 def special_points(loss: Loss, y: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -242,6 +243,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
+        with suppress(ValueError):  # of a loss that is none
+            tags.target_tags.positive_only = make_loss(self.loss).not_negative
         return tags
 
     @lazily

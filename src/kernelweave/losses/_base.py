@@ -72,6 +72,8 @@ class Loss(Component):
     portable: ClassVar[bool] = False
     #: columns of decision values that it is made for, None for any number of them
     columns: int | None = None
+    #: whether targets of a regression must be >= 0
+    not_negative: ClassVar[bool] = False
     #: what held-out predictions of a regression are compared by, the mean of ``deviation``
     error: ClassVar[str] = "squared_error"
 
@@ -138,6 +140,11 @@ class Loss(Component):
 
     def check_targets(self, y: Array) -> None:
         """Raise ValueError where targets of a regression are not what it is for."""
+        if self.not_negative and np.any(y < 0):
+            raise ValueError(
+                f"loss {self.registered_as!r} is for counts or rates, which are >= 0, and y has {float(np.nanmin(y)):g}: "
+                "take another loss, such as 'squared' or 'huber'"
+            )
 
     def settle(self, scale: Callable[[], float]) -> Loss:
         """Return the loss with what it leaves to the data: ``scale()`` is that of the noise in the targets."""

@@ -250,14 +250,8 @@ class Poisson(Loss, registered_as="poisson"):
     tasks = frozenset({"regression"})
     has_curvature = True
     smooth = True
+    not_negative = True
     error = "poisson_deviance"
-
-    def check_targets(self, y: Array) -> None:
-        if np.any(y < 0):
-            raise ValueError(
-                f"loss='poisson' is for counts or rates, which are >= 0, and y has {float(np.nanmin(y)):g}: take another "
-                "loss, such as 'squared' or 'huber'"
-            )
 
     def value(self, y: Array, f: Array) -> Array:
         near, some = np.minimum(f, STEEP), np.where(y > 0, y, 1.0)
