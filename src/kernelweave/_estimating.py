@@ -293,8 +293,8 @@ def end_of_grid(
 
     The scores are flat there, which is said and not warned of, where the next value inside is behind by no more than a
     standard error of the difference over the folds, or by no more than a thousandth of the mean score there and of the
-    range of the mean scores.  ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better (errors of this name with
-    a minus before them); ``of`` says of which targets this is.
+    range of the mean scores.  ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better (errors, ``error`` is
+    their name, have a minus before them); ``of`` says of which targets this is.
 
     >>> rising, level = np.array([[0.5, 0.7, 0.9], [0.4, 0.6, 0.8]]), np.array([[0.5, 0.9, 0.9], [0.4, 0.8, 0.8]])
     >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising)[0])

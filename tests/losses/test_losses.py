@@ -395,7 +395,9 @@ def test_best_intercept_minimises(loss, seed, columns):
     rng = np.random.default_rng(seed)
     shape = 9 if columns is None else (9, columns)
     y = some_targets(loss, rng, shape)
-    y[0], y[1] = two_kinds(loss)[:, None] if columns else two_kinds(loss)  # both classes, or there is no finite minimiser
+    y[0], y[1] = (
+        two_kinds(loss)[:, None] if columns else two_kinds(loss)
+    )  # both classes, or there is no finite minimiser
     f = rng.normal(scale=3.0, size=shape)
     c = rng.uniform(0.1, 3.0, size=shape) * (rng.uniform(size=shape) > 0.25)
     c[:2] = np.maximum(c[:2], 0.1)

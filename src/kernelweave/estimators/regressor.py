@@ -19,8 +19,8 @@ from sklearn.utils import Tags
 from .._components import store_parameters
 from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
-from .._typing import Array
 from .._numerics.namespace import to_numpy
+from .._typing import Array
 from ..banks import Bank, KernelFunction, support
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
@@ -79,11 +79,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         targets have outliers (``losses.Huber(delta)``); ``quantile``, the median unless ``quantiles`` says otherwise;
         ``poisson`` for counts, whose expected value is ``exp(f)``.
     quantiles : float or sequence of float, optional
-        With ``loss="quantile"``: which quantiles to predict, several in increasing order (docs/quantiles.md).
+        With ``loss="quantile"``: which quantiles to predict, several in increasing order (docs/losses.md).
     multi_output : {"shared", "each"}, default="shared"
-        What is learnt for several targets ``(n, t)``, or several quantiles of one: one set of kernel weights for all, in one convex problem, the sum
-        of the targets' objectives; or one problem and one set of weights per target.  Shared weights depend most on
-        the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
+        What is learnt for several targets ``(n, t)``, or several quantiles of one: one set of kernel weights for all,
+        in one convex problem, the sum of their objectives; or one problem and one set of weights each.  Shared weights
+        depend most on the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
         StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
         grow with the number of targets beyond n.
     norm, C, fit_intercept, normalize, center, missing, solver, tol, max_iter, max_seconds, warm_start, checkpoint, \
@@ -94,8 +94,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     ----------
     weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_,
     decision_ :
-        As for ``MKLClassifier``; for t targets or quantiles ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and ``weights_``
-        ``(m,)`` where shared, ``(t, m)`` where each target has its own.
+        As for ``MKLClassifier``; for t targets or quantiles ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and
+        ``weights_`` ``(m,)`` where shared, ``(t, m)`` where each has its own.
 
     Examples
     --------
@@ -151,7 +151,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         return make_loss(clone(loss).set_params(quantile=self.quantiles))
 
     @one_fit
-    def fit(self, X: Samples, y: Column, sample_weight: Column = None, offset: Column = None) -> Self:
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None, *, offset: Column = None) -> Self:
         """Learn kernel weights and coefficients.
 
         Parameters
@@ -235,7 +235,9 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         known = np.isfinite(y)
         columns = [np.where(known[:, k], y[:, k], 0.0) for k in range(y.shape[1])]
         return [
-            Task(column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure)
+            Task(
+                column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure
+            )
             for k, column in enumerate(columns)
         ]
 
@@ -252,7 +254,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         return self._predicted(self._decision(X))
 
     def _predicted(self, values: Array, offset: Column = None) -> Array:
-        """Return what decision values predict, which differ from them where the loss has a link or several quantiles."""
+        """Return what decision values predict: another number where the loss has a link, sorted quantiles."""
         known = checked_offset(offset, len(values))
         shifted = values if known is None else (values.T + known).T
         loss = vars(self).get("loss_")  # criteria by evidence, and models of 0.2.0, have the squared loss
@@ -291,8 +293,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     def score(self, X: Samples, y: Column, sample_weight: Column = None, offset: Column = None) -> float:
         """Return R2, the mean over several targets; views with names are brought into the order of y.
 
-        With a loss for quantiles, outliers or counts it is D2: the share of the loss of the best constant that the model
-        saves (as of ``sklearn.metrics.d2_pinball_score``), of several quantiles of the sum of their losses.
+        With a loss for quantiles, outliers or counts it is D2, the share of the loss of the best constant that is saved
+        (as of ``sklearn.metrics.d2_pinball_score``), the mean over several targets or quantiles.
         """
         X, y = self._joined(X, y)
         predicted, loss = self.predict(X, offset=offset), FittedModel.of(self).loss
@@ -377,7 +379,8 @@ class MKLRegressorCV(MKLRegressor):
         Of the convex problems, or of the ridge regressions with the chosen weights.
     cv_results_, norm_, ties_, tied_weights_, refit_time_ :
         Of the convex criterion, as for ``MKLClassifierCV``; tables have a column with the error where that decides
-        (``squared_error``, ``pinball_loss``, ``huber_loss`` or ``poisson_deviance``), and for several targets a column ``target``; ``norm_`` is then a list.
+        (``squared_error``, ``pinball_loss``, ``huber_loss`` or ``poisson_deviance``), and for several targets a column
+        ``target``; ``norm_`` is then a list.
     findings_ : tuple of str
         As for ``MKLClassifierCV``; that weights of views change among tied choices is said of one target alone.
 
@@ -449,6 +452,7 @@ class MKLRegressorCV(MKLRegressor):
         y: Column,
         sample_weight: Column = None,
         groups: Column = None,
+        *,
         offset: Column = None,
     ) -> Self:
         """Choose by the criterion, and fit all samples with what was chosen.
@@ -698,20 +702,25 @@ def checked_offset(offset: Column, n: int) -> Array | None:
         return None
     known = np.asarray(in_memory(offset), dtype=float)
     if known.shape != (n,) or not np.all(np.isfinite(known)):
-        raise ValueError(f"offset must be {n} finite numbers, one per sample, got an array of shape {known.shape}")
+        raise ValueError(
+            f"offset must be {n} finite numbers, one per sample, got an array of shape {known.shape}"
+        )
     return known
 
 
 def _settled(tasks: list[Task], bank: Bank) -> list[Task]:
     """Return the tasks with losses that leave nothing to the data."""
-    return [replace(task, loss=task.loss.settle(partial(noise_scale, bank, task.y, task.weight))) for task in tasks]
+    return [
+        replace(task, loss=task.loss.settle(partial(noise_scale, bank, task.y, task.weight)))
+        for task in tasks
+    ]
 
 
 def noise_scale(bank: Bank, y: Array, weight: Array) -> float:
     """Return the scale of the noise in targets: that of the differences between neighbours under the mean kernel.
 
-    Neighbours have about the same expected target, whatever C is and however many samples are outliers, up to a quarter.
-    Where no kernel tells samples apart it is the scale of the targets themselves.  On at most ``NEIGHBOURS`` samples.
+    Neighbours have about the same expected target, whatever C is, and a quarter of the samples may be outliers.  Where
+    no kernel tells samples apart it is the scale of the targets themselves.  On at most ``NEIGHBOURS`` samples.
     """
     there = np.flatnonzero(weight > 0)
     rows = there[np.unique(np.linspace(0, there.size - 1, min(there.size, NEIGHBOURS)).astype(np.intp))]
@@ -728,9 +737,7 @@ def noise_scale(bank: Bank, y: Array, weight: Array) -> float:
     return float(np.mean(np.abs(known - middle))) or 1.0
 
 
-def _explained(
-    loss: Loss, y: Array, predicted: Array, weight: Array, offset: Array | None = None
-) -> float:
+def _explained(loss: Loss, y: Array, predicted: Array, weight: Array, offset: Array | None = None) -> float:
     """Return the mean over targets, or quantiles, of the share of the loss of the best constant that is saved."""
     y = y if y.ndim == predicted.ndim else np.repeat(y[:, None], predicted.shape[1], axis=1)
     shape = (-1, *(1,) * (y.ndim - 1))

@@ -142,8 +142,8 @@ class Loss(Component):
         """Raise ValueError where targets of a regression are not what it is for."""
         if self.not_negative and np.any(y < 0):
             raise ValueError(
-                f"loss {self.registered_as!r} is for counts or rates, which are >= 0, and y has {float(np.nanmin(y)):g}: "
-                "take another loss, such as 'squared' or 'huber'"
+                f"loss {self.registered_as!r} is for counts or rates, which are >= 0, and y has "
+                f"{float(np.nanmin(y)):g}: take another loss, such as 'squared' or 'huber'"
             )
 
     def settle(self, scale: Callable[[], float]) -> Loss:
@@ -154,9 +154,9 @@ class Loss(Component):
         """Return the loss of one column of decision values."""
         return self
 
-    def link(self, y: Array) -> Array:
-        """Decision values that fit targets of a regression exactly."""
-        return y
+    def nearly_exact(self, y: Array, off: float) -> Array:
+        """Decision values that fit targets of a regression but for a relative error, as rounding leaves it."""
+        return y * (1.0 + off)
 
     def predictions(self, f: Array) -> Array:
         """Return the targets that decision values of a regression predict."""
@@ -217,9 +217,7 @@ class Loss(Component):
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
         """Return the b that minimises ``total(y, f + b, c)``: a float, or one per column."""
         if f.ndim == 2:
-            return np.array(
-                [self.column(k)._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])]
-            )
+            return np.array([self.column(k)._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
         return self._intercept(y, f, c)
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:

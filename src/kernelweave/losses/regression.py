@@ -14,10 +14,12 @@ from .._numerics.namespace import between
 from .._typing import Array
 from ._base import Loss, QuadraticDual
 
-#: share of the scale of Gaussian noise beyond which residuals are outliers: 95 % as precise as least squares without any
+#: of the scale of Gaussian noise: residuals beyond are outliers, and where there are none 5 % of the precision is lost
 EFFICIENT = 1.345
 #: decision value from which ``exp`` goes on as a straight line, so that no step of a solver overflows
 STEEP = 600.0
+#: expected counts from here down are those of what does not happen
+NEVER = 1e-30
 
 
 class Squared(Loss, registered_as="squared"):
@@ -235,7 +237,7 @@ class Huber(Loss, registered_as="huber"):
 
 
 class Poisson(Loss, registered_as="poisson"):
-    """Half the deviance of counts, ``exp(f) - y f - (y - y ln y)``, ``y >= 0``: f is the logarithm of the expected count.
+    """``exp(f) - y f - (y - y ln y)``, ``y >= 0``: half the deviance of counts whose expected value is ``exp(f)``.
 
     With ``v = y - b`` the dual term is ``v - v ln v - (y - y ln y)``, ``b <= y``; at the optimum v is the expected
     count.  It is curved everywhere, but not evenly: there is no Lipschitz constant of its gradient.
@@ -268,7 +270,9 @@ class Poisson(Loss, registered_as="poisson"):
 
     def conjugate(self, y: Array, u: Array) -> Array:
         v, some = np.maximum(u + y, 0.0), np.where(y > 0, y, 1.0)
-        own = np.where(y > 0, xlog1py(v, np.maximum(u / some, -1.0)) + u * (np.log(some) - 1.0), xlogy(v, v) - v)
+        own = np.where(
+            y > 0, xlog1py(v, np.maximum(u / some, -1.0)) + u * (np.log(some) - 1.0), xlogy(v, v) - v
+        )
         return np.where(u + y >= 0, own, np.inf)
 
     def dual_curvature(self, y: Array, b: Array) -> Array:
@@ -282,11 +286,13 @@ class Poisson(Loss, registered_as="poisson"):
             return 0.0
         top = float(np.max(f[c > 0]))
         total = float(np.sum(c * np.exp(np.minimum(f - top, 0.0))))
-        # nothing but zeros has an expected count of next to nothing
-        return float(np.log(max(float(np.sum(c * y)), np.finfo(float).tiny)) - np.log(total)) - top
+        # where there are only zeros the best expected count is none at all
+        seen = max(float(np.sum(c * y)), 1e-10 * NEVER * float(np.sum(c)))
+        return float(np.log(seen) - np.log(total)) - top
 
-    def link(self, y: Array) -> Array:
-        return np.log(np.maximum(y, np.finfo(float).tiny))
+    def nearly_exact(self, y: Array, off: float) -> Array:
+        known = np.log(np.maximum(y, NEVER))
+        return known + off * (1.0 + np.abs(known))
 
     def predictions(self, f: Array) -> Array:
         return np.exp(f)
@@ -297,4 +303,4 @@ class Poisson(Loss, registered_as="poisson"):
         return y / exposure, exposure
 
     def deviation(self, y: Array, predicted: Array) -> Array:
-        return 2.0 * self.value(y, self.link(predicted))
+        return 2.0 * self.value(y, np.log(np.maximum(predicted, NEVER)))

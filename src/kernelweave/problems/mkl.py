@@ -106,7 +106,7 @@ class MKLProblem:
         #: what rounding alone makes of the objective where a regression fits its targets exactly
         self.tiny = TINY
         if "regression" in loss.tasks:
-            fitted = loss.link(self.y) * (1.0 + 1e4 * float(np.finfo(float).eps))
+            fitted = loss.nearly_exact(self.y, 1e4 * float(np.finfo(float).eps))
             self.tiny = max(loss.total(self.y, fitted, self.c), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
