@@ -222,7 +222,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
             y, factors = plan.loss.without_offset(y.T, offset)
             y, exposure = y.T, None if np.all(factors == 1.0) else factors.reshape(-1, len(offset))[0]
         if plan.loss.columns is not None:
-            if self.multi_output == "each":
+            if self.multi_output == "each" and plan.loss.columns > 1:
                 each = [plan.loss.column(k) for k in range(plan.loss.columns)]
                 labels = np.ravel(plan.loss.get_params()["quantile"])
                 return [
@@ -256,8 +256,9 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     def _predicted(self, values: Array, offset: Column = None) -> Array:
         """Return what decision values predict: another number where the loss has a link, sorted quantiles."""
         known = checked_offset(offset, len(values))
-        shifted = values if known is None else (values.T + known).T
-        loss = vars(self).get("loss_")  # criteria by evidence, and models of 0.2.0, have the squared loss
+        shifted = values + vars(self).get("shift_", 0.0)
+        shifted = shifted if known is None else (shifted.T + known).T
+        loss = vars(self).get("loss_")  # models of 0.2.0 may have none
         return shifted if loss is None else loss.predictions(shifted)
 
     def predict(
@@ -381,6 +382,10 @@ class MKLRegressorCV(MKLRegressor):
         Of the convex criterion, as for ``MKLClassifierCV``; tables have a column with the error where that decides
         (``squared_error``, ``pinball_loss``, ``huber_loss`` or ``poisson_deviance``), and for several targets a column
         ``target``; ``norm_`` is then a list.
+    shift_ : float or array of shape (q,)
+        With ``loss="quantile"``: what is added to decision values in predictions.  Fewer new samples than training
+        samples lie between two quantiles of a flexible function; with this shift the held-out samples of the search
+        have the right share below each.  The certificate is for the functions before it.
     findings_ : tuple of str
         As for ``MKLClassifierCV``; that weights of views change among tied choices is said of one target alone.
 
@@ -550,7 +555,7 @@ class MKLRegressorCV(MKLRegressor):
                 refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
         bound, several = bind(training, plan.bank), len(tasks) > 1
         tasks = _settled(tasks, bound.bank)
-        searches, chosen, tables, ties, found = [], [], [], [], []
+        searches, chosen, tables, ties, found, shifts = [], [], [], [], [], []
         for task in tasks:
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
@@ -559,13 +564,13 @@ class MKLRegressorCV(MKLRegressor):
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
             defined = np.isfinite(one.score) or self.scoring is not None
-            found.append(one.score)
-            if not defined:
-                where = np.concatenate([held_out for held_out, _ in one.held_out])
-                values = np.concatenate([values for _, values in one.held_out])
-                known = task.weight[where] > 0
-                enough = np.count_nonzero(known) > 1
-                found[-1] = _score(task, where[known], values[known]) if enough else np.nan
+            where = np.concatenate([held_out for held_out, _ in one.held_out])
+            values = np.concatenate([values for _, values in one.held_out])
+            known = task.weight[where] > 0
+            where, values = where[known], values[known]
+            enough = where.size > 1
+            found.append(one.score if defined else _score(task, where, values) if enough else np.nan)
+            shifts.append(task.loss.best_intercept(task.y[where], values, np.ones_like(values)))
             label = {"target": task.label} if several else {}
             tables.append(one.table.assign(**label))
             ties.append(one.ties.drop(columns="choice").assign(**label))
@@ -574,6 +579,7 @@ class MKLRegressorCV(MKLRegressor):
         scores, C = np.array(found), np.array([one.C for one in chosen])
         self.scores_, self.best_score_ = scores if several else float(scores[0]), float(scores.mean())
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
+        set_optional(self, "shift_", np.squeeze(shifts)[()] if plan.loss.recentred else None)
         solved = [one.tasks[0] for one in chosen]
         began = time.perf_counter()
         fitted = self._solve(bound, chosen[0].plan, solved)
@@ -654,7 +660,7 @@ class MKLRegressorCV(MKLRegressor):
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
             function=KernelFunction.mixture(bound.bank, np.where(left_out, 0.0, weights), beta, intercept),
         ).write(self)  # fmt: skip
-        for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
+        for name in ("shift_", "cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
             set_optional(self, name, None)
         table, components = None, evidence.components
         if components is not None:

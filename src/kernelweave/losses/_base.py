@@ -72,6 +72,8 @@ class Loss(Component):
     portable: ClassVar[bool] = False
     #: columns of decision values that it is made for, None for any number of them
     columns: int | None = None
+    #: whether predictions are moved to where held-out samples have them, once there are some
+    recentred: ClassVar[bool] = False
     #: whether targets of a regression must be >= 0
     not_negative: ClassVar[bool] = False
     #: what held-out predictions of a regression are compared by, the mean of ``deviation``
