@@ -230,7 +230,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
                     for loss, label in zip(each, labels, strict=True)
                 ]
             y = np.repeat(y[:, None], plan.loss.columns, axis=1)
-        if y.ndim == 1 or self.multi_output == "shared":
+        if y.ndim == 1 or plan.loss.columns is not None or self.multi_output == "shared":
             return [Task(y, weight, "y", plan.loss, plan.norm, plan.C, exposure=exposure)]
         known = np.isfinite(y)
         columns = [np.where(known[:, k], y[:, k], 0.0) for k in range(y.shape[1])]
