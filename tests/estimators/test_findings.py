@@ -133,10 +133,10 @@ def test_where_the_scores_are_flat(C):
     assert end_of_grid(10.0, Cs, rising) is None
     # a small error that is halved is no flat one; a single fold has no standard error
     halved = -np.array([[1.0, 0.001, 0.0005]])[:, ::sign]
-    assert end_of_grid(C, Cs, halved, errors=True)[1]
+    assert end_of_grid(C, Cs, halved, error="squared_error")[1]
     assert (
         "(0.0005, and 0.0005 at C = 10)"
-        in end_of_grid(C, Cs, -np.array([[1.0, 5e-4, 5e-4]])[:, ::sign], errors=True)[0]
+        in end_of_grid(C, Cs, -np.array([[1.0, 5e-4, 5e-4]])[:, ::sign], error="squared_error")[0]
     )
 
 

@@ -131,6 +131,7 @@ WAYS = {
     "loss": [
         ({"method": "corrected"}, "squared"), ({}, "logistic"), ({"method": "eskl"}, "l1"), ({}, "epsilon_insensitive"),
     ],
+    "quantiles": [({"loss": "quantile"}, 0.9)],
     "norm": [({"method": "confident"}, 2), ({}, 2), ({}, "uniform")],
     "rho": [({"method": "eskl"}, 3.0)],
     "C": [({"method": "confident"}, 0.01), ({"Cs": None}, 0.01), ({}, 0.01)],

@@ -75,7 +75,9 @@ def test_residuals_and_calibration(fitted):
         assert rows["predicted"].is_monotonic_increasing
         np.testing.assert_allclose(rows["predicted"], rows["observed"], atol=0.35)
         whole = model.predict_survival_function(X[80:])
-        assert np.average(rows["predicted"], weights=rows["samples"]) == pytest.approx(np.mean([curve(time) for curve in whole]))
+        assert np.average(rows["predicted"], weights=rows["samples"]) == pytest.approx(
+            np.mean([curve(time) for curve in whole])
+        )
 
 
 def test_groups_of_risk():

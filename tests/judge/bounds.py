@@ -146,6 +146,10 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return 2 * np.abs(y - f)
     if loss.name == "censored_squared":
         return 2 * np.abs(np.log(np.abs(y)) - f)
+    if loss.name == "poisson":
+        return np.abs(np.exp(f) - y)
+    if loss.name == "huber":
+        return np.full(y.shape, loss.parameters["delta"])
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
@@ -306,6 +310,8 @@ class ProblemCase:
         charge = self.loss.total(self.y, f, c)
         slope = slope_bound(self.loss, self.y, f)
         bend = 2.0 if "squared" in self.loss.name else 0.0
+        if self.loss.name == "poisson":
+            bend = np.exp(f + np.minimum(blur, 1))
         moved = np.sum(c * (slope * blur + bend * blur**2))
         if self.loss.coupled:  # every event pulls its risk set up and itself down
             moved = 2 * np.sum(c[self.y > 0]) * np.max(blur)
@@ -380,6 +386,8 @@ class ProblemCase:
         tries = [LONG(0), np.sum(c * self.y) / total, median]
         if self.loss.name == "censored_squared":
             tries.append(np.sum(c * np.log(np.abs(self.y))) / total)
+        if self.loss.regression == "counts":
+            tries = [LONG(0), np.log(np.maximum(tries[1], LONG(1e-300)))]
         if set(np.unique(self.y)) <= {-1, 1}:
             share = np.clip(np.sum(c[self.y > 0]) / total, 1e-12, 1 - 1e-12)
             tries += [LONG(1), LONG(-1), np.log(share / (1 - share))]

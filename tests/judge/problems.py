@@ -32,7 +32,7 @@ SEVERAL = [
     "budgeted_hinge",
     "multinomial",
 ]
-REGRESSION = ["squared", "epsilon_insensitive"]
+REGRESSION = ["squared", "epsilon_insensitive", "quantile", "huber", "poisson"]
 SURVIVAL = ["cox", "cox", "censored_squared"]
 NORMS = ["l1", "l1", 1.1, 1.5, 2.0, 4.0, np.inf, "uniform", "entropy", "max", "fixed"]
 #: norms with numbers of their own, by the name under which the library has them
@@ -174,6 +174,8 @@ def make_case(seed: int, index: int) -> Case:
         _several_targets(other, case)
     elif kind == "criterion":
         _with_criterion(other, case)
+    if case.loss == "poisson":
+        case.y = np.floor(3.0 * np.abs(case.y))
     return case
 
 
@@ -422,6 +424,10 @@ def _kernels(rng, X, tags):
 def _numbers(rng, loss):
     if loss == "huber_hinge":
         return (float(rng.choice([1.0, 0.3])),)
+    if loss == "quantile":
+        return (float(rng.choice([0.05, 0.5, 0.9])),)
+    if loss == "huber":
+        return (float(rng.choice([0.1, 1.345, 30.0])),)
     if loss == "epsilon_insensitive":
         return (float(rng.choice([0.1, 0.0, 0.5])),)
     if loss == "budgeted_hinge":

@@ -73,12 +73,12 @@ class SearchResult:
     #: positions of held-out samples and their decision values with the chosen pair, one pair of arrays per fold
     held_out: list[tuple[Codes, Array]]
     #: the pairs of norm and C that the scores do not tell from the chosen one, and that one: ``choice``, ``norm``,
-    #: ``C``, ``score`` (and ``squared_error``, where that decides), ``tie``
+    #: ``C``, ``score`` (and the error, where that decides), ``tie``
     ties: pd.DataFrame
     #: score of every C on every fold, with the chosen norm
     scores: Array
-    #: whether these are squared errors, with a minus before them
-    errors: bool
+    #: name of the errors that these are, with a minus before them; None where they are scores
+    error: str | None
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Search:
     #: increasing
     Cs: Array
     splits: Splits
-    #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
+    #: where ``error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
     #: of positions and decision values of held-out samples by fold: it decides where mean scores are equal
     loss: Callable[[list[tuple[Codes, Array]]], float]
@@ -101,6 +101,8 @@ class Search:
     stops: TimeShares
     #: place of the plan that is kept unless another is clearly ahead; None where the largest mean score decides
     default: int | None = 0
+    #: name of the error, which a score of the user's takes the place of
+    error: str = "squared_error"
     #: whether ``score`` takes the decision values of all samples
     sees_all: bool = False
     rows: list[dict[str, object]] = field(default_factory=list)
@@ -193,8 +195,8 @@ class Search:
                 KernelWeaveConvergenceWarning,
             )
             counted = table[table["fold"] < complete] if complete else table
-        errors = "squared_error" in counted
-        by = "squared_error" if errors else "score"
+        errors = self.error in counted
+        by = self.error if errors else "score"
         wide = {
             name: counted.pivot_table(index="fold", columns=["choice", "C"], values=name)
             for name in {by, "score"}
@@ -239,7 +241,7 @@ class Search:
         return SearchResult(
             self.plans[place], int(place), float(C), tasks, float(wide["score"].mean().get(best, np.nan)),
             table.drop(columns="choice"), self.held_out[best], ties, scores[place].reindex(columns=self.Cs).to_numpy(),
-            errors,
+            self.error if errors else None,
         )  # fmt: skip
 
     def _best(self, means: pd.Series[float], folds: int) -> tuple[int, float]:
@@ -304,11 +306,11 @@ class Search:
             ties = chosen.ties
             sentence = undecided(
                 ties["C"].to_numpy(), ties["norm"].tolist(), self.size,
-                ties["squared_error" if chosen.errors else "score"].to_numpy(),
-                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.errors,
+                ties[chosen.error or "score"].to_numpy(),
+                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.error,
             )  # fmt: skip
             said += () if sentence is None else (sentence,)
-        end = end_of_grid(chosen.C, self.Cs, chosen.scores, errors=chosen.errors)
+        end = end_of_grid(chosen.C, self.Cs, chosen.scores, error=chosen.error)
         if end is None:
             return said, ()
         return (*said, end[0]), (end[0],) if end[1] else ()

@@ -20,6 +20,7 @@ import numpy as np
 from .._numerics.namespace import to_numpy
 from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
+from ..losses import Loss
 from .certificate import TINY
 from .fixed import FixedSolution, multiplies_only
 
@@ -74,7 +75,7 @@ class Curvature:
             self._parts = [(block, V.T, np.zeros((0, V.shape[1])))]
             return
         if not loss.joint and y.ndim == 1:
-            free, *part = _gather(problem, K, beta, y, c, rows, products)
+            free, *part = _gather(problem, loss, K, beta, y, c, rows, products)
             self._parts = [tuple(part)]  # type: ignore[list-item]
             if not loss.has_curvature:  # Newton's method gains nothing by a better start
                 self._moving = (free, *loss.box(y[free], c[free]))
@@ -82,7 +83,7 @@ class Curvature:
         alike = loss.least_squares and bool(np.all(c == c[:, :1]))
         if not (loss.joint or alike):
             self._parts = [
-                _gather(problem, K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
+                _gather(problem, loss.column(k), K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
                 for k in range(y.shape[1])
             ]
             return
@@ -168,17 +169,24 @@ class Curvature:
 
 
 def _gather(
-    problem: MKLProblem, K: Any, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
+    problem: MKLProblem,
+    loss: Loss,
+    K: Any,
+    beta: Array,
+    y: Array,
+    c: Array,
+    rows: np.ndarray,
+    products: Array,
 ) -> tuple[np.ndarray, Array, Array, Array]:
     """F, ``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
-    inside = problem.loss.interior(y[used], unit)
+    inside = loss.interior(y[used], unit)
     free = used[inside]
     block = principal_part(K, free)
-    block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
+    block.flat[:: free.size + 1] += loss.dual_curvature(y[free], unit[inside]) / c[free]
     normals = [np.ones(free.size)] if problem.fit_intercept else []
-    budget = problem.loss.dual_budget(y, c)
+    budget = loss.dual_budget(y, c)
     if budget is not None:
         beyond = y * beta - budget.free
         if float(np.sum(np.maximum(beyond, 0.0))) >= budget.limit * (1.0 - 1e-7):  # it is spent

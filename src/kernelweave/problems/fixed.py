@@ -189,7 +189,9 @@ def _solve_otherwise(
             beta, decision = start.beta[:, k], start.decision[:, k]
             column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
         solved.append(
-            solve_fixed(inner.K, loss, y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product)
+            solve_fixed(
+                inner.K, loss.column(k), y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product
+            )
         )
     return FixedSolution(
         beta=np.stack([solution.beta for solution in solved], axis=1),

@@ -106,7 +106,8 @@ class MKLProblem:
         #: inner problems in a row that could not be solved: double precision does not hold them
         self.unsolved = 0
         #: what rounding alone makes of the objective where a regression fits its targets exactly
-        self.tiny = max(loss.rounding(self.y, self.c), TINY)
+        fitted = loss.nearly_exact(self.y, 1e4 * float(np.finfo(float).eps))
+        self.tiny = TINY if fitted is None else max(loss.total(self.y, fitted, self.c), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
