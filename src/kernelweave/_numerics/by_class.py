@@ -12,6 +12,7 @@ Cholesky factor of its own, and a Schur complement in the rows and intercepts is
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ def factor_flops(loose: np.ndarray) -> float:
 class ClassFactors:
     """Factors of the system above, for right sides on the loose entries, class after class in one vector.
 
-    A class whose matrix is singular, as with samples that occur twice and next to no ``hold``, gets a ridge, and so does
-    the complement.
+    Where the matrix of a class is singular, as with samples that occur twice and next to no ``hold``, or the complement
+    is, all get a ridge.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class ClassFactors:
         self.classes, self.places = np.nonzero(loose[moving].T)
         self.at = moving[self.places]
         ends = np.searchsorted(self.classes, np.arange(loose.shape[1] + 1))
-        self.parts = [slice(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        self.parts = [slice(*pair) for pair in pairwise(ends)]
         mean = float(np.mean(np.diagonal(K))) or 1.0
         ridge = 0.0
         while np.isfinite(ridge):
@@ -151,7 +152,7 @@ class ClassFactors:
 
 
 def _cholesky(matrix: Array) -> Array:
-    """Lower factor of a symmetric matrix in the order of LAPACK, of which the lower half is read; or ``LinAlgError``."""
+    """Lower factor of a symmetric matrix in LAPACK's order, of which the lower half is read; or ``LinAlgError``."""
     if not matrix.size:
         return matrix
     lower, info = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)

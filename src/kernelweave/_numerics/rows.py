@@ -441,7 +441,7 @@ def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
 
 @njit(cache=True)
 def step_length(product, change, own, c, b, shift, centre, hold, U, moves):
-    """Return the length of a step, at most 1, at whose end the objective still falls: near the root of its slope, from below."""
+    """Return a length of the step, at most 1, at whose end the objective still falls: near the root of its slope."""
     low, high = 0.0, 1.0
     first = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 0.0)
     at_high = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 1.0)

@@ -190,7 +190,9 @@ class _Rows:
         gaps, work = [best.relative_gap], 0.0
         for attempt in range(MOST_EPOCHS // EPOCHS):
             goal = 0.3 * target * max(abs(primal), abs(dual))
-            moved = ascend(self.K, self.own, self.bound, rows, scores, multipliers, rho, goal, EPOCHS, attempt)
+            moved = ascend(
+                self.K, self.own, self.bound, rows, scores, multipliers, rho, goal, EPOCHS, attempt
+            )
             self.iterations += moved
             if self.fit_intercept:
                 multipliers += rho * np.sum(rows, axis=0)

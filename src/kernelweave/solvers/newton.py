@@ -164,7 +164,9 @@ class Newton(Solver, registered_as="newton"):
         # the new value must be known better than it is expected to differ from the old one; SMO, unlike Newton's method
         # for losses with curvature, cannot be asked for the last digits
         expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
-        finest = 1e-13 if problem.loss.has_curvature else FINEST_SHARE * state.tol if problem.loss.joint else 1e-10
+        finest = 1e-13 if problem.loss.has_curvature else 1e-10
+        if problem.loss.joint and not problem.loss.has_curvature:
+            finest = max(finest, FINEST_SHARE * state.tol)
         target = min(inner_target(0.1 * gap, state.tol), max(expected, finest))
         near, curvature = state.last.inner, state.centre.curvature
         if state.last is state.centre and curvature is not None:
