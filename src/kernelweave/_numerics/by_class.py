@@ -63,15 +63,15 @@ class ClassFactors:
         self.at = moving[self.places]
         ends = np.searchsorted(self.classes, np.arange(loose.shape[1] + 1))
         self.parts = [slice(*pair) for pair in pairwise(ends)]
-        mean = float(np.mean(np.diagonal(K))) or 1.0
-        ridge = 0.0
-        while np.isfinite(ridge):
+        mean, ridge = float(np.mean(np.diagonal(K))) or 1.0, 0.0
+        if not np.isfinite(mean):
+            raise np.linalg.LinAlgError("a mixed kernel is not finite")
+        while True:
             try:
                 self._factorise(K, hold + ridge, stay)
                 return
             except np.linalg.LinAlgError:
                 ridge = max(GROW * ridge, FIRST_RIDGE * mean)
-        raise np.linalg.LinAlgError("a mixed kernel is not finite")
 
     def _factorise(self, K: Any, hold: Array, stay: float) -> None:
         r, k = self.rows, self.shape[1]

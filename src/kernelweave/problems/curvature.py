@@ -26,8 +26,11 @@ from .fixed import FixedSolution
 if TYPE_CHECKING:
     from .mkl import MKLProblem
 
-#: operations beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
-MANY_FLOPS, MOST_STEPS, STEPS_GAP = 3e11, 50, 1e-2
+#: steps of conjugate gradients, and what they leave
+MOST_STEPS, STEPS_GAP = 50, 1e-2
+#: classes are factorised where that takes no more operations than this, or than so many of these steps: few are taken
+#: where the matrix is well conditioned, and many where it is not
+EXACT_FLOPS, WORTH_STEPS = 1e9, 5
 #: share of the rows below which it pays to copy the part of a matrix that they need
 WORTH_A_COPY = 0.8
 #: share of the free coefficients that may end at a bound on the way to other weights, to first order
@@ -88,8 +91,11 @@ class Curvature:
             # entries of the rows below their bounds, zero for other classes and c for the own, by more than rounding
             bound = c[rows]
             loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
-            part = _part_by_class if factor_flops(loose) <= MANY_FLOPS else _part_by_steps
-            self._later = partial(part, block, loose, products, problem.fit_intercept)
+            of_a_step = 2.0 * rows.size * products.size
+            by_class = factor_flops(loose) <= max(EXACT_FLOPS, WORTH_STEPS * of_a_step)
+            self._later = partial(
+                _part_by_class if by_class else _part_by_steps, block, loose, products, problem.fit_intercept
+            )
 
     @property
     def root(self) -> Root:
@@ -170,7 +176,7 @@ def _part_of(H: Array) -> RootPart:
 
 
 def _part_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> RootPart:
-    """The root for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
+    """The root for so many free entries that factorisations would take longer than the fit: by conjugate gradients.
 
     The system is K on the directions in which loose entries keep the sums of rows and, with an intercept, of columns: a
     projection, which costs next to nothing.  What few steps find of H is never more than H, and nearly all of it.

@@ -207,6 +207,8 @@ class _Rows:
             if gaps[-1] <= target or moved == 0 or out_of_time():
                 break
             work += 6.0 * moved * n
+            if attempt + 1 < MEASURED:
+                continue
             # progress is not even: what counts are as many attempts as cost half of what Newton's method would
             other, each = newton_work(self.loose), work / (attempt + 1)
             window = max(MEASURED, int(0.5 * other / each) + 1)

@@ -34,7 +34,7 @@ FAR = 0.3
 #: share of the gap that a combination of cuts must promise to leave before the bank is read for it
 WORTH_READING = 0.1
 #: share of the tolerance that an inner solution of several classes is asked for at the finest: each digit is dear
-FINEST_SHARE = 0.03
+FINEST_SHARE = 0.01
 #: share of the promised fall of J that must have come true where the model is to bend by half of the Hessian
 KEPT = 0.7
 
