@@ -368,7 +368,17 @@ def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
     }  # fmt: skip
     if name in families:
         return families[name](*numbers)
-    plain = (HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, CENSORED_SQUARED, POISSON, MULTICLASS_HINGE, SOFTMAX, COX)
+    plain = (
+        HINGE,
+        SQUARED_HINGE,
+        LOGISTIC,
+        SQUARED,
+        CENSORED_SQUARED,
+        POISSON,
+        MULTICLASS_HINGE,
+        SOFTMAX,
+        COX,
+    )
     return next(loss for loss in plain if loss.name == name)
 
 
