@@ -115,7 +115,7 @@ class Schema(NamedTuple):
             sides = cls.of(samples.left.objects), cls.of(samples.right.objects)
             return cls(sides=sides, one_kind=samples.one_kind)
         if isinstance(samples, Views):
-            return cls(samples.shape[1], samples.feature_names, samples.groups, samples.of_objects)
+            return cls(samples.shape[1], samples.feature_names, samples.groups, of_objects=samples.of_objects)
         shape: Any = getattr(samples, "shape", ())
         if len(shape) != 2:
             return cls(None, None)

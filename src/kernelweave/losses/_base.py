@@ -178,7 +178,7 @@ class Loss(Component):
         return self
 
     def nearly_exact(self, y: Array, off: float) -> Array | None:
-        """Return decision values that fit targets but for a relative error; None where they are never fitted exactly."""
+        """Return decision values that fit targets but for a relative error, None where none do."""
         return y * (1.0 + off) if "regression" in self.tasks else None
 
     def predictions(self, f: Array) -> Array:
