@@ -72,11 +72,13 @@ class Curvature:
     ) -> None:
         loss, beta, y, c = problem.loss, inner.beta, problem.y, problem.c
         if loss.coupled:  # V'R (I + R'K R)^-1 R'V, with R at the solution
-            root = loss.hessian_root(y, inner.decision + inner.intercept, c)
-            block = root.sandwich(np.asarray(to_numpy(K), dtype=float))
-            block.flat[:: block.shape[0] + 1] += 1.0
+            root, factor = inner.bend or (loss.hessian_root(y, inner.decision + inner.intercept, c), None)
+            if factor is None:
+                system = root.sandwich(np.asarray(to_numpy(K), dtype=float))
+                system.flat[:: len(system) + 1] += 1.0
+                factor = _stable_cholesky(system, 1e-15)
             V = root.transposed(products[:, np.searchsorted(rows, root.order)])
-            self._parts = [(block, V.T, np.zeros((0, V.shape[1])))]
+            self._root = Root([RootPart(V.T, factor)], self.m)
             return
         if not loss.joint and y.ndim == 1:
             free, *part = _gather(problem, loss, K, beta, y, c, rows, products)

@@ -35,6 +35,7 @@ class FixedSolution:
     iterations: int  # of SMO or Newton's method
     margin: float = 1.0  # of the loss
     unit: float = 0.0  # of the loss
+    bend: Any = None  # of a coupled loss: R, and the factor of I + R'K R, near this point
 
     @property
     def gap(self) -> float:

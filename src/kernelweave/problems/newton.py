@@ -19,8 +19,9 @@ from scipy.linalg import cho_factor, cho_solve
 from .._numerics.namespace import as_like, cast, namespace, recorded, to_numpy
 from .._numerics.projections import balance_rows, project_box, project_box_balanced, project_rows
 from .._numerics.stopping import out_of_time, time_left
+from .._numerics.tiles import TiledFactor, factorise
 from .._typing import Array
-from ..losses import Loss
+from ..losses import CurvatureRoot, Loss
 from .fixed import FixedSolution, Inner
 
 #: iterations at most, and in a row without progress, or with steps shorter than this: then rounding has taken over
@@ -149,15 +150,25 @@ def solve_coupled(inner: Inner, target: float, start: FixedSolution | None) -> F
     ``(I + R'K R) z = R'K (beta + g)``: notation (18) with this R.
     """
 
+    bend: tuple[CurvatureRoot, TiledFactor] | None = None
+
     def direction(beta: Array, f: Array, gradient: Array, precise: float) -> Array:
+        nonlocal bend
         root = inner.loss.hessian_root(inner.y, f, inner.c)
         rest = beta + gradient
         right = root.transposed((inner.K @ rest)[root.order])
+        system = root.sandwich(inner.K)
+        try:
+            bend = root, factorise(system, 1.0)
+            z = bend[1].solve(bend[1].solve(right), transposed=True)
+        except np.linalg.LinAlgError:  # digits are gone
+            bend, z = None, _inverse(system)(right)
         step = -rest
-        step[root.order] += root.times(_inverse(root.sandwich(inner.K))(right))
+        step[root.order] += root.times(z)
         return step
 
     best = descend(inner, direction, *shrunk_start(inner, start), target, exact=True)
+    best = replace(best, bend=bend)
     size = float(np.mean(np.diagonal(inner.K)))
     if best.relative_gap <= max(target, ROUGH) or out_of_time() or not size > 0.0:
         return best
