@@ -215,6 +215,10 @@ def test_few_of_many_pairs_go_one_by_one():
 def test_searches_clones_pickles_and_files(tmp_path):
     model = MKLRegressor(BANK)
     assert len(cross_val_score(model, X, Y, cv=PairKFold(3, setting="right"))) == 3
+    by_folds = MKLRegressorCV(BANK, Cs=[1.0], norm="l1", cv=PairKFold(3, setting="left"))
+    persistence.save(clone(by_folds).fit(X, Y), tmp_path / "folds.kw")
+    again = persistence.load(tmp_path / "folds.kw")
+    assert (again.cv.n_splits, again.cv.setting) == (3, "left")
     search = GridSearchCV(model, {"C": [0.1, 1.0], "kernels__identity": [True, False]}, cv=3).fit(X, Y)
     assert set(search.best_params_) == {"C", "kernels__identity"}
     fitted = clone(model).fit(X, Y)

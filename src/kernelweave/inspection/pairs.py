@@ -39,11 +39,8 @@ def pair_table(model: Any, *, margins: bool = False) -> pd.DataFrame:
     >>> drugs, cells = rng.normal(size=(12, 2)), rng.normal(size=(10, 2))
     >>> X = Pairs.from_grid(drugs, cells, drugs @ cells.T)
     >>> bank = kw.pairs(left=kw.linear() + kw.gaussian(0.5), right=kw.linear(), main=False, identity=False)
-    >>> inspection.pair_table(MKLRegressor(bank).fit(X, X.labels)).round(1)
-    right                linear
-    left
-    linear                  1.0
-    gaussian(width=0.5)     0.0
+    >>> inspection.pair_table(MKLRegressor(bank).fit(X, X.labels))["linear"].round(1).to_dict()
+    {'linear': 1.0, 'gaussian(width=0.5)': 0.0}
     """
     fitted = FittedModel.of(final_estimator(model))
     kernels = [kernel for kernel in fitted.kernels or () if isinstance(kernel, PairKernel)]

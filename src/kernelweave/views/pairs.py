@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
+from .._components import Component
 from ._tables import as_frame, row_names, unlike
 from .holder import Views
 
@@ -426,7 +426,7 @@ def _columns(objects: Any) -> tuple[str, ...] | None:
 SETTINGS = ("pairs", "left", "right", "both")
 
 
-class PairKFold(BaseCrossValidator):
+class PairKFold(Component):
     """Folds of pairs in the setting of use: new pairs of known objects, new left or right objects, or both new.
 
     Parameters
@@ -451,8 +451,6 @@ class PairKFold(BaseCrossValidator):
     >>> np.intersect1d(X.left_of[train], X.left_of[test]).size, test.size
     (0, 8)
     """
-
-    n_splits: Any
 
     def __init__(self, n_splits: int = 5, *, setting: str = "pairs", random_state: Any = None) -> None:
         self.n_splits = n_splits
