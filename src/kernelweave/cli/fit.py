@@ -124,6 +124,9 @@ FIT_OPTIONS = (
         click.option("--view", "views", multiple=True, metavar="NAME=COLUMNS|FILE",
             help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id."),
         click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels."),
+        click.option("--objects", multiple=True, metavar="COLUMN=KERNEL",
+            help="A column of texts and the kernel on it: sequence=spectrum:3,4,alphabet=protein, "
+            "smiles=fingerprint:1,2."),
         click.option("--missing", type=click.Choice(["error", "mean", "predict"]), default="error", show_default=True,
             help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict."),
         click.option("--kernels",

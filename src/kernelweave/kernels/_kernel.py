@@ -254,6 +254,8 @@ class Kernel(KernelSpec):
     for_tables : bool
         Whether any table of numbers will do and every parameter has a default, so that the command line offers it by
         the name of its function.
+    for_texts : str
+        Whether entries of a column of texts will do: then the parameter that the command line gives numbers to.
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
@@ -277,6 +279,7 @@ class Kernel(KernelSpec):
     takes_numbers: bool = True
     nonzeros: float | None = None
     for_tables: bool = False
+    for_texts: str = ""
     sure: bool = True
     quick: bool = False
     is_settled: bool = False

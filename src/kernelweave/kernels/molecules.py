@@ -79,6 +79,7 @@ class Fingerprint(PartsKernel, registered_as="fingerprint"):
     counts: bool = True
     compare: str = "tanimoto"
 
+    for_texts = "radius"
     n_features = None
     _objects = "SMILES"
 

@@ -147,6 +147,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
     compare: str = "cosine"
     n_features: int | None = None
 
+    for_texts = "k"
     _numbers = {"k": 1, "gaps": 0, "mismatches": 0}  # noqa: RUF012
 
     def check_parameters(self) -> None:
@@ -195,6 +196,7 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     mismatches = 0
     length = None
     _objects = "aligned sequences, texts of one length"
+    for_texts = "degree"
     _numbers = {"degree": 1}  # noqa: RUF012
 
     def check_parameters(self) -> None:
