@@ -170,7 +170,7 @@ class MKLClassifierCV(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     Cs : int or array-like, default=10
-        Values of C; a number is that many from 1e-2 to 1e3.
+        Values of C; a number is that many from 1e-2 to 1e3.  A larger C fits the training data more closely.
     norms : sequence of norms, optional
         Norms to choose among; by default only ``norm``.  ``norm`` (or the first of them, where it is not among them) is
         kept unless another is ahead of it by more than a standard error of the difference over the folds.
