@@ -1,4 +1,5 @@
-"""The command line: ``kernelweave fit``, ``predict``, ``inspect``, ``report``, ``demo``, ``methods``, ``reproduce``.
+"""The command line: ``kernelweave fit``, ``predict``, ``inspect``, ``report``, ``demo``, ``methods``, ``reproduce``,
+``compile``.
 
 The modules of the commands import nothing heavy at the top, so that ``kernelweave --help`` answers at once.
 """
@@ -9,7 +10,7 @@ import click
 
 from .. import __version__
 from ._terminal import Commands
-from .commands import demo, inspect, methods, predict, report, reproduce
+from .commands import compile_code, demo, inspect, methods, predict, report, reproduce
 from .fit import fit
 
 __all__ = ["main"]
@@ -27,5 +28,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, inspect, report, demo, methods, reproduce):
+for command in (fit, predict, inspect, report, demo, methods, reproduce, compile_code):
     main.add_command(command)
