@@ -402,7 +402,7 @@ def compile_code(everything: bool, jobs: int) -> None:
     Without it the first fit of every kind takes some seconds longer. What is compiled is kept beside the package, in
     the user's cache folder where that cannot be written to, or where NUMBA_CACHE_DIR says.
     """
-    from ._compile import compile_ahead
+    from .compiling import compile_ahead
 
     began = time.perf_counter()
     failed = compile_ahead(everything, jobs)
