@@ -118,7 +118,9 @@ def test_single_precision_chooses_what_double_would(rng, monkeypatch):
     cases = []
     for _ in range(30):
         predictors = rng.normal(size=(60, 8)) * 10.0 ** rng.uniform(-3, 3)
-        features = np.tanh(predictors @ rng.normal(size=(8, 6))) + rng.uniform(0, 2) * rng.normal(size=(60, 6))
+        features = np.tanh(predictors @ rng.normal(size=(8, 6))) + rng.uniform(0, 2) * rng.normal(
+            size=(60, 6)
+        )
         cases.append((centred_gram(predictors @ predictors.T)[0], Target.of(features @ features.T)))
     choices = [choose_penalty(*case) for case in cases]
     monkeypatch.setattr(np, "float32", np.float64)

@@ -1,5 +1,4 @@
-"""The commands beside ``fit``: ``inspect``, ``predict``, ``report``, ``methods``, ``reproduce``, ``demo``, ``compile``.
-"""
+"""The commands beside ``fit``: predictions, reports, lists, the papers, the demo, compilation ahead."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ online: dict[str, Any] = {"norm": 2, "fit_intercept": False}
 
 def matrices(dtype: type, writeable: bool = True) -> np.ndarray:
     """Return the kernels' matrices, on request as they lie in a mapped file."""
-    stack = np.stack([kernel(X) for kernel in bank]).astype(dtype)
+    stack: np.ndarray = np.stack([kernel(X) for kernel in bank]).astype(dtype)
     stack.flags.writeable = writeable
     return stack
 
