@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelweave._numerics.by_class import ClassFactors, factor_flops
+from kernelweave.problems.curvature import ClassFactors, factor_flops
 
 intercepts = pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 
