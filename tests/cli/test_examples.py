@@ -132,3 +132,35 @@ def test_survival_and_pairs_have_what_their_columns_say():
     assert not pairs.duplicated(["drug", "cell"]).any()
     assert set(pairs["drug"]) == set(pd.read_csv("pairs/drugs.csv")["drug"])
     assert set(pairs["cell"]) == set(pd.read_csv("pairs/cells.csv")["cell"])
+
+
+def test_two_models_are_compared():
+    printed("omics")
+    words = (
+        "fit",
+        "omics/data.csv",
+        "--target",
+        "diagnosis",
+        "--id",
+        "patient",
+        "--missing",
+        "mean",
+        "--C",
+        "1",
+    )
+    genes = ("--view", "genes=gene_*", "--kernels", "linear")
+    call(*words, *genes, "--model", "genes.skops")
+    call(*words, *genes, "--view", "proteins=protein_*", "--model", "both.skops")
+    said = call(
+        "compare", "genes.skops", "both.skops", "omics/data.csv", "-o", "c.html", "--folds", "3"
+    ).stdout
+    assert re.search(r"proteins +- +0\.\d{3}", said)
+    assert "both is better than genes" in said
+    assert "both is better than genes" in (Path("c.html").read_text())
+    call(*words[:3], "stage", *words[4:], *genes, "--model", "stage.skops")
+    assert (
+        "nothing is to be compared"
+        in call("compare", "genes.skops", "stage.skops", "omics/data.csv", code=1).stderr
+    )
+    assert "different names" in call("compare", "both.skops", "both.skops", "omics/data.csv", code=2).stderr
+    assert "40 rows" in call("compare", "genes.skops", "both.skops", "omics/new.csv", code=1).stderr

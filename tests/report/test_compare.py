@@ -14,7 +14,6 @@ from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.report import compare_models, make_report
 
-from ..cli.commands import call
 from .test_sections import text_of
 
 VIEWS = {"good": slice(0, 3), "useless": slice(3, 6)}
@@ -87,39 +86,6 @@ def test_numbers_and_refusals(data):
         compare_models({"one": (model, X), "two": (other, data[0])}, y)
     with pytest.raises(ValueError, match="two models are compared, got 1"):
         compare_models({"one": (model, X)}, y)
-
-
-def test_the_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    call("example", "omics")
-    words = (
-        "fit",
-        "omics/data.csv",
-        "--target",
-        "diagnosis",
-        "--id",
-        "patient",
-        "--missing",
-        "mean",
-        "--C",
-        "1",
-    )
-    genes = ("--view", "genes=gene_*", "--kernels", "linear")
-    call(*words, *genes, "--model", "genes.skops")
-    call(*words, *genes, "--view", "proteins=protein_*", "--model", "both.skops")
-    said = call(
-        "compare", "genes.skops", "both.skops", "omics/data.csv", "-o", "c.html", "--folds", "3"
-    ).stdout
-    assert re.search(r"proteins +- +0\.\d{3}", said)
-    assert "both is better than genes" in said
-    assert "both is better than genes" in text_of((tmp_path / "c.html").read_text())
-    call(*words[:3], "stage", *words[4:], *genes, "--model", "stage.skops")
-    assert (
-        "nothing is to be compared"
-        in call("compare", "genes.skops", "stage.skops", "omics/data.csv", code=1).stderr
-    )
-    assert "different names" in call("compare", "both.skops", "both.skops", "omics/data.csv", code=2).stderr
-    assert "40 rows" in call("compare", "genes.skops", "both.skops", "omics/new.csv", code=1).stderr
 
 
 # ---- what next ------------------------------------------------------------------------------------------------------

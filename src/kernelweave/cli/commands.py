@@ -282,7 +282,10 @@ def compare(
             has_written(output)
     for frame, heading in ((found.measures, "on held-out folds"), (found.views, "weight of a view")):
         columns = [name for name in frame.columns if not name.endswith((", least", ", most"))]
-        rows = [[str(name), *(f"{value:.3f}" for value in frame.loc[name, columns])] for name in frame.index]
+        rows = [
+            [str(name), *(f"{v:.3f}" if v == v else "-" for v in frame.loc[name, columns])]
+            for name in frame.index
+        ]
         say(table([heading, *columns], rows, right=range(1, len(columns) + 1)) + "\n")
     say(found.sentence())
     if output is not None:

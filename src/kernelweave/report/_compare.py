@@ -112,7 +112,8 @@ class Comparison:
 def _weights(row: Any) -> list[str]:
     """Write the weight of a view and its range, of one model and of the other."""
     parts = [
-        (number(weight), f"{number(least)} – {number(most)}") for weight, least, most in (row[:3], row[3:])
+        ("–", "") if np.isnan(weight) else (number(weight), f"{number(least)} – {number(most)}")
+        for weight, least, most in (row[:3], row[3:])
     ]
     return [text for part in parts for text in part]
 
