@@ -137,27 +137,28 @@ def test_survival_and_pairs_have_what_their_columns_say():
 def test_two_models_are_compared():
     printed("omics")
     words = (
-        "fit",
-        "omics/data.csv",
-        "--target",
-        "diagnosis",
         "--id",
         "patient",
         "--missing",
         "mean",
         "--C",
         "1",
+        "--kernels",
+        "linear",
+        "--view",
+        "genes=gene_*",
     )
-    genes = ("--view", "genes=gene_*", "--kernels", "linear")
-    call(*words, *genes, "--model", "genes.skops")
-    call(*words, *genes, "--view", "proteins=protein_*", "--model", "both.skops")
+    fit = ("fit", "omics/data.csv", "--target")
+    call(*fit, "diagnosis", *words, "--view", "clinic=age,stage", "--model", "genes.skops")
+    proteins = ("--view", "proteins=protein_*")
+    call(*fit, "diagnosis", *words, *proteins, "--model", "both.skops")
+    call(*fit, "stage", *words, *proteins, "--model", "stage.skops")
     said = call(
         "compare", "genes.skops", "both.skops", "omics/data.csv", "-o", "c.html", "--folds", "3"
     ).stdout
-    assert re.search(r"proteins +- +0\.\d{3}", said)
+    assert re.search(r"clinic +0\.\d{3} +-\n", said)
     assert "both is better than genes" in said
     assert "both is better than genes" in (Path("c.html").read_text())
-    call(*words[:3], "stage", *words[4:], *genes, "--model", "stage.skops")
     assert (
         "nothing is to be compared"
         in call("compare", "genes.skops", "stage.skops", "omics/data.csv", code=1).stderr

@@ -22,7 +22,7 @@ COMPLETE = {
     "predict": ("m.skops", "data.csv", "-o", "out.csv"),
     "inspect": ("m.skops",),
     "report": ("m.skops", "data.csv", "-o", "out.html"),
-    "compare": ("m.skops", "other.skops", "data.csv"),
+    "compare": ("m.skops", "other.skops", "data.csv", "-o", "out.html"),
     "demo": ("--output", "out.png"),
     "example": ("omics", "-o", "study"),
     "methods": (),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
+from kernelweave.inspection.subsets import shuffled_folds
 from kernelweave.report import compare_models, make_report
+from kernelweave.report.sections.advice import next_section
 
+from .refitted import subject_of
 from .test_sections import text_of
 
 VIEWS = {"good": slice(0, 3), "useless": slice(3, 6)}
@@ -40,13 +45,8 @@ def test_compared_by_the_definition(data):
     assert measures.loc["accuracy", "whole"] > measures.loc["accuracy", "useless"] + 0.2
     assert measures.loc["accuracy", "p"] < 0.05
     assert found.sentence().startswith("On held-out folds whole is better than useless")
-    from sklearn.base import clone
-    from sklearn.model_selection import RepeatedStratifiedKFold
-
-    from kernelweave.inspection.subsets import shuffled_folds
-
     splits = list(shuffled_folds(y, True, 3, 0, 2))
-    assert len(splits) == RepeatedStratifiedKFold(n_splits=3, n_repeats=2).get_n_splits()
+    assert len(splits) == 6
     scores = np.array([
         [clone(model).fit(X[a], y[a]).score(X[b], y[b]) for a, b in splits] for model in both.values()
     ])  # fmt: skip
@@ -112,7 +112,7 @@ def test_what_next(data):
     assert anchors[:2] == ["learnt", "next"]
     assert anchors == re.findall(r'<h2 id="(\w+)">', page)
     assert re.search(
-        r"<title>linear on good: weight 0\.\d+, 0\.\d+ to \d\.\d+ in the refits, selected in 100", page
+        r"<title>linear on good: weight \d\.\d+, \d\.\d+ to \d\.\d+ in the refits, selected in 100", page
     )
     assert re.search(r"<title>this model: \d+\.\d", page)
 
@@ -120,8 +120,8 @@ def test_what_next(data):
 def test_more_samples_help_where_they_do():
     """Half of few samples in many directions is worse; a model that predicts nothing is told of samples alone."""
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(160, 40))
-    y = (X @ rng.normal(size=40) > 0).astype(int)
+    X = rng.normal(size=(200, 60))
+    y = (X @ rng.normal(size=60) > 0).astype(int)
     model = MKLClassifier(kw.linear(), C=1.0)
     assert (
         "more samples are likely to help"
@@ -134,11 +134,20 @@ def test_more_samples_help_where_they_do():
     assert "is not shown" in guess["Samples"]
 
 
-def test_equal_weights_are_advised_where_they_are_better():
-    """Twelve equally good views of which a sparse fit at a small C takes some."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(200, 12))
-    y = np.where(X.sum(axis=1) + rng.normal(size=200) > 0, 1, 0)
-    views = {f"v{k}": [k] for k in range(12)}
-    model = MKLClassifier(kw.per_view(views, kw.linear()), C=0.005).fit(X, y)
-    assert advice(make_report(model, X, y, n_folds=4))["Norm"].startswith("Equal weights are better here")
+def test_another_norm_is_advised_by_what_the_folds_found(data):
+    X, y = data
+    subject = subject_of(linear(VIEWS, C=0.1).fit(X, y), X, y)
+    assert subject.refits.better_than_guessing
+    assert "<dt>Norm" not in next_section(subject)
+    (mean,) = (method for method in subject.refits.methods if method.name == "mean kernel")
+    found = mean.measures["accuracy"]
+    for p, better, said in ((0.01, 0.1, True), (0.2, 0.1, False), (0.01, -0.1, False)):
+        ours = subject.refits.ours.measures["accuracy"].mean
+        mean.measures["accuracy"] = replace(found, mean=ours + better, p_value=p)
+        assert ("Equal weights are better here" in next_section(subject)) == said
+    weights = np.array([[1.0, 0.0], [0.5, 0.5]])
+    stability = replace(
+        subject.refits.stability, weights=weights, reference=np.array([1.0, 0.0]), view_weights=None
+    )
+    subject.refits.stability = replace(stability, view_reference=None)
+    assert "The weights of views change much from refit to refit" in next_section(subject)
