@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import subprocess
 import sys
@@ -54,6 +53,26 @@ def test_module_runs_as_a_program():
         [sys.executable, "-m", "kernelweave", "--version"], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip().endswith(kernelweave.__version__)
+
+
+def test_compile_makes_the_common_fits(runner):
+    done = runner.invoke(main, ["compile", "--jobs", "1"])
+    assert done.exit_code == 0
+    assert "regression" in done.output
+
+
+def test_compile_names_fits_that_cannot_be_made(runner, monkeypatch):
+    made = []
+    monkeypatch.setattr("kernelweave.cli.compiling.COMMON", [lambda: made.append("common")])
+    monkeypatch.setattr("kernelweave.cli.compiling.OTHERS", [lambda: made.append("other"), lambda: 1 / 0])
+    done = runner.invoke(main, ["compile", "--jobs", "1"])
+    assert done.exit_code == 0
+    assert made == ["common"]
+    done = runner.invoke(main, ["compile", "--all", "--jobs", "1"])
+    assert made == ["common", "common", "other"]
+    assert "everything" in done.output
+    assert done.exit_code != 0
+    assert "division by zero" in done.output
 
 
 def test_methods_lists_every_registry(runner):
@@ -161,31 +180,3 @@ def test_options_come_in_groups_and_no_summary_is_cut_off(runner):
     whole = " ".join(said.split())
     for command in main.commands.values():
         assert inspect.getdoc(command.callback).split("\n\n")[0].replace("\n", " ").rstrip(".") in whole
-
-
-def test_compile_says_what_it_compiles(runner):
-    done = runner.invoke(main, ["compile"])
-    assert done.exit_code == 0
-    lines = done.output.splitlines()
-    assert any(line.endswith("several classes") for line in lines)
-    seconds = [float(line.split()[0]) for line in lines]
-    assert seconds == sorted(seconds)
-
-
-def test_somebody_who_waits_is_told_once_that_it_compiles(tmp_path):
-    """With an empty cache, as in a notebook or at a prompt; a script's standard error stays empty."""
-    code = (
-        "import sys\n{}\n"
-        "from kernelweave._numerics.compiled import njit\n"
-        "@njit()\ndef twice(number):\n    return 2 * number\n"
-        "assert twice(1) == 2 and twice(1.0) == 2.0\n"
-    )
-    program = tmp_path / "program.py"
-    for watched in ("", "sys.ps1 = '>>> '"):
-        program.write_text(code.format(watched))
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        done = subprocess.run(
-            [sys.executable, program], env=environment, capture_output=True, text=True, check=True
-        )
-        assert done.stderr.count("compiles its inner loops") == bool(watched)
-        assert done.stderr.count(str(tmp_path)) == bool(watched)

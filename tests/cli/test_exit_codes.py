@@ -215,7 +215,7 @@ def test_a_view_of_a_file_that_names_the_target(tmp_path):
         ("demo", "sklearn.preprocessing:StandardScaler.fit"),
         ("methods", "kernelweave.cli.commands:summary"),
         ("example", "pathlib:Path.mkdir"),
-        ("compile", "kernelweave:MKLClassifierCV.fit"),
+        ("compile", "kernelweave.cli.compiling:compile_ahead"),
         ("reproduce", "kernelweave_studies:load_study"),
     ],
 )

@@ -483,23 +483,6 @@ def example(name: str | None, output: Path | None, force: bool) -> None:
             say(f"  {command}")
 
 
-@click.command(name="compile")
-def compile_loops() -> None:
-    """Compile the inner loops now, so that the first fit need not: for containers, and for the impatient.
-
-    \b
-    kernelweave compile
-
-    Numba compiles a loop when it is first used, and keeps it on disk; small fits of every common kind use them here.
-    """
-    from ._compiling import compile_all
-
-    began = time.perf_counter()
-    with plain_errors():
-        for name in compile_all():
-            say(f"{time.perf_counter() - began:6.1f} s  {name}")
-
-
 # fmt: off
 DEMO_OPTIONS = (
     click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
@@ -529,3 +512,24 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
         raise UsageError(f"cannot draw a {target.suffix or 'file without suffix'}: use {', '.join(SUFFIXES)}")
     with plain_errors():
         run(target, seed=seed, quick=quick)
+
+
+@click.command("compile")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also for rarer losses, solvers, precisions and kinds of data."
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
+def compile_code(everything: bool, jobs: int) -> None:
+    """Compile what fits need, ahead of the first one on a machine.
+
+    Without it the first fit of every kind takes some seconds longer. What is compiled is kept beside the package, in
+    the user's cache folder where that cannot be written to, or where NUMBA_CACHE_DIR says.
+    """
+    from .compiling import compile_ahead
+
+    began = time.perf_counter()
+    failed = compile_ahead(everything, jobs)
+    kinds = "everything" if everything else "classification of two or more classes, regression"
+    say(f"compiled in {time.perf_counter() - began:.0f} seconds: {kinds}")
+    if failed:
+        raise click.ClickException("some fits could not be made: " + "; ".join(failed))
