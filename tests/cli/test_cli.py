@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 import subprocess
 import sys
@@ -181,22 +180,3 @@ def test_options_come_in_groups_and_no_summary_is_cut_off(runner):
     whole = " ".join(said.split())
     for command in main.commands.values():
         assert inspect.getdoc(command.callback).split("\n\n")[0].replace("\n", " ").rstrip(".") in whole
-
-
-def test_somebody_who_waits_is_told_once_that_it_compiles(tmp_path):
-    """With an empty cache, as in a notebook or at a prompt; a script's standard error stays empty."""
-    code = (
-        "import sys\n{}\n"
-        "from kernelweave._numerics.compiled import njit\n"
-        "@njit()\ndef twice(number):\n    return 2 * number\n"
-        "assert twice(1) == 2 and twice(1.0) == 2.0\n"
-    )
-    program = tmp_path / "program.py"
-    for watched in ("", "sys.ps1 = '>>> '"):
-        program.write_text(code.format(watched))
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-        done = subprocess.run(
-            [sys.executable, program], env=environment, capture_output=True, text=True, check=True
-        )
-        assert done.stderr.count("compiles its inner loops") == bool(watched)
-        assert done.stderr.count(str(tmp_path)) == bool(watched)

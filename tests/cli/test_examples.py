@@ -132,3 +132,36 @@ def test_survival_and_pairs_have_what_their_columns_say():
     assert not pairs.duplicated(["drug", "cell"]).any()
     assert set(pairs["drug"]) == set(pd.read_csv("pairs/drugs.csv")["drug"])
     assert set(pairs["cell"]) == set(pd.read_csv("pairs/cells.csv")["cell"])
+
+
+def test_two_models_are_compared():
+    printed("omics")
+    words = (
+        "--id",
+        "patient",
+        "--missing",
+        "mean",
+        "--C",
+        "1",
+        "--kernels",
+        "linear",
+        "--view",
+        "genes=gene_*",
+    )
+    fit = ("fit", "omics/data.csv", "--target")
+    call(*fit, "diagnosis", *words, "--view", "clinic=age,stage", "--model", "genes.skops")
+    proteins = ("--view", "proteins=protein_*")
+    call(*fit, "diagnosis", *words, *proteins, "--model", "both.skops")
+    call(*fit, "stage", *words, *proteins, "--model", "stage.skops")
+    said = call(
+        "compare", "genes.skops", "both.skops", "omics/data.csv", "-o", "c.html", "--folds", "3"
+    ).stdout
+    assert re.search(r"clinic +0\.\d{3} +-\n", said)
+    sentence = re.search(r"On held-out folds genes and both .*|On held-out folds both is better .*", said)[0]
+    assert sentence in Path("c.html").read_text()
+    assert (
+        "nothing is to be compared"
+        in call("compare", "genes.skops", "stage.skops", "omics/data.csv", code=1).stderr
+    )
+    assert "different names" in call("compare", "both.skops", "both.skops", "omics/data.csv", code=2).stderr
+    assert "40 rows" in call("compare", "genes.skops", "both.skops", "omics/new.csv", code=1).stderr

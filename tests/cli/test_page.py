@@ -50,7 +50,7 @@ def test_every_command_runs(tmp_path, monkeypatch):
         words = shlex.split(command)
         if words[0] == "kernelweave":
             # the report refits on every fold: as many as it takes to have all of its parts
-            quick = ["--folds", "2"] if {"--report", "report"} & set(words) else []
+            quick = ["--folds", "2"] if {"--report", "report", "compare"} & set(words) else []
             call(*words[1:], *quick)
             continue
         program = f'kernelweave() {{ {shlex.quote(sys.executable)} -m kernelweave.cli "$@"; }}; '

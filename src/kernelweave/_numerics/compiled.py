@@ -6,7 +6,6 @@ only compiled functions call is made by ``inner``, which compiles in half the ti
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import sys
@@ -36,6 +35,10 @@ __all__ = ["inner", "intrinsic", "ir", "njit", "overload", "private_folder", "ty
 UNCOUNTED: Any = {"_nrt": False}
 #: folders of which a warning has said that something in them is damaged
 _damaged: set[str] = set()
+#: why nothing happens for a while
+ANNOUNCEMENT = (
+    "kernelweave: compiling for this machine, once (up to half a minute; `kernelweave compile` does it ahead)"
+)
 
 
 def njit(makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -113,21 +116,14 @@ def _stamp_of_all_files() -> tuple[tuple[int, int], ...]:
     return tuple((status.st_mtime_ns, status.st_size) for status in every)
 
 
-@cache  # once in a process: all functions of a folder are kept in one place
-def _announce(folder: str | None) -> None:
-    """Say that the fit waits for a compiler, where somebody sits before a terminal or a notebook; else log it."""
-    keeps = (
-        f"the result is kept in {folder}"
-        if folder
-        else "every process does it, for the result can be kept nowhere"
-    )
-    said = (
-        f"kernelweave compiles its inner loops, which may take half a minute: {keeps} ('kernelweave compile' does it "
-        "ahead)"
-    )
-    logging.getLogger("kernelweave").info(said)
-    if sys.stderr is not None and (sys.stderr.isatty() or hasattr(sys, "ps1")):
-        print(said, file=sys.stderr, flush=True)
+@cache
+def _announce() -> None:
+    """Say on the error stream that code is compiled, once in a process and not in its workers."""
+    import multiprocessing
+
+    if multiprocessing.parent_process() is None:
+        with suppress(Exception):  # there is no such stream, or it is closed
+            print(ANNOUNCEMENT, file=sys.stderr, flush=True)
 
 
 def _in_one_piece(dispatcher: Any) -> Any:
@@ -150,10 +146,10 @@ def _in_one_piece(dispatcher: Any) -> Any:
     @wraps(loading)
     def load_overload(*arguments: Any, **named: Any) -> Any:
         try:
-            found = loading(*arguments, **named)
-            if found is None:
-                _announce(kept.cache_path)
-            return found
+            loaded = loading(*arguments, **named)
+            if loaded is None:
+                _announce()
+            return loaded
         except Exception as error:  # a pickle that was cut short can make its reader raise anything
             folder = kept.cache_path
             if folder not in _damaged:  # further files of a folder say nothing new

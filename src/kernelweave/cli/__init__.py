@@ -9,7 +9,7 @@ import click
 
 from .. import __version__
 from ._terminal import Commands
-from .commands import compile_code, demo, example, inspect, methods, predict, report, reproduce
+from .commands import compare, compile_code, demo, example, inspect, methods, predict, report, reproduce
 from .fit import fit
 
 __all__ = ["main"]
@@ -28,5 +28,5 @@ def main() -> None:
     """
 
 
-for command in (fit, predict, inspect, report, example, demo, methods, reproduce, compile_code):
+for command in (fit, predict, inspect, report, compare, example, demo, methods, reproduce, compile_code):
     main.add_command(command)

@@ -14,7 +14,7 @@ from click import UsageError
 
 from ._note import Note, checked_note, describe, in_words, noted, open_model
 from ._tables import STANDARD, WRITABLE, Remarks, plain_errors, write_table
-from ._terminal import check_outputs, has_written, input_files, listing, say, say_json
+from ._terminal import check_outputs, has_written, input_files, listing, progress_line, say, say_json, table
 from .fit import FILE, JSON, TABLE_OPTIONS, ListOptions, format_of, with_options
 
 # fmt: off
@@ -211,6 +211,85 @@ def report(
         write_report(output, trained, title, folds, quiet, untrusted=True)
     if str(output) != "-":
         say(f"report written to {output}")
+
+
+# fmt: off
+COMPARE_OPTIONS = (
+    click.argument("first", type=FILE),
+    click.argument("second", type=FILE),
+    click.argument("data", type=FILE),
+    click.option("--output", "-o", type=FILE, help="Where a page goes, e.g. comparison.html."),
+    VIEWS,
+    click.option("--view", "views", multiple=True, metavar="NAME=FILE", help="File of a view, joined by --id."),
+    click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds to refit on."),
+    *TABLE_OPTIONS,
+    OVERWRITE,
+    click.option("--quiet", is_flag=True, help="No progress bar."),
+)
+# fmt: on
+
+
+@click.command(cls=ListOptions)
+@with_options(COMPARE_OPTIONS)
+def compare(
+    first: Path, second: Path, data: Path, output: Path | None, views_file: Path | None, views: tuple[str, ...],
+    folds: int, force: bool, quiet: bool, **written: Any,
+) -> None:  # fmt: skip
+    """Refit two saved models, FIRST and SECOND, on the same folds of the table DATA that both were fitted on.
+
+    \b
+    kernelweave compare sparse.skops dense.skops data.csv
+    kernelweave compare sparse.skops dense.skops data.csv -o comparison.html
+
+    Says which predicts better, as far as the folds tell, and prints the weights of the views side by side.
+    """
+    check_outputs({"--output": output}, input_files(data, views_file, (first, second), None, views), force)
+    if str(data) == "-" or first.stem == second.stem:
+        raise UsageError(
+            "give two models with different names, and the table as a file: it is read more than once"
+        )
+    from .._output import write_whole
+    from ..report import compare_models
+    from ._training import new_samples_for, targets_of
+    from ._views import views_of_options
+
+    form = format_of(**written)
+    views_of_options(views, files=True)
+    with plain_errors():
+        models: dict[str, Any] = {}
+        y, groups, target = None, None, ""
+        for path in (first, second):
+            fitted, label = open_model(path)
+            note = checked_note(label, path)
+            if note.gram:
+                raise ValueError(f"{path} stands on kernel matrices: only models on tables are compared")
+            if target and note.target != target:
+                raise ValueError(
+                    f"{first} predicts {target!r} and {path} {note.target!r}: nothing is to be compared"
+                )
+            target = note.target
+            y, _, of_rows = targets_of(data, note, form)
+            if len(y) != note.rows:
+                raise ValueError(f"{data} has {len(y)} rows, but {path} was fitted on {note.rows}")
+            groups = of_rows if groups is None else groups
+            own = tuple(view for view in views if view.partition("=")[0] in note.views)
+            X, _, _ = new_samples_for(note, data, views_file, view_files=own, form=form)
+            models[path.stem] = (fitted, X)
+        progress = progress_line("comparison", quiet)
+        found = compare_models(models, y, n_folds=folds, groups=groups, progress=progress)
+        if output is not None:
+            write_whole(output, found.page(f"{target}: {first.stem} and {second.stem}"))
+            has_written(output)
+    for frame, heading in ((found.measures, "on held-out folds"), (found.views, "weight of a view")):
+        columns = [name for name in frame.columns if not name.endswith((", least", ", most"))]
+        rows = [
+            [str(name), *(f"{v:.3f}" if v == v else "-" for v in frame.loc[name, columns])]
+            for name in frame.index
+        ]
+        say(table([heading, *columns], rows, right=range(1, len(columns) + 1)) + "\n")
+    say(found.sentence())
+    if output is not None:
+        say(f"comparison written to {output}")
 
 
 @click.command()

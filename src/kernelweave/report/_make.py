@@ -100,5 +100,6 @@ def make_report(
     subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups)
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'
-    body = "\n".join(section(subject) for section in SECTIONS)
-    return document(title, contents(body) + body, header)
+    doubts, *rest = (section(subject) for section in SECTIONS)
+    body = "\n".join(rest)
+    return document(title, doubts + contents(body) + body, header)
