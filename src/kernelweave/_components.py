@@ -31,7 +31,7 @@ PARAMETER_GROUPS: dict[str, tuple[str, ...]] = {
     "model": (
         "kernels", "similarity", "method", "criterion", "noise_rate", "suspect_weight", "confidence",
         "budget", "exact_set", "crowd", "crowd_rounds", "loss", "norm", "rho", "C", "Cs", "norms", "nu",
-        "n_folds", "cv", "scoring", "rule", "rank", "error", "sampling", "fit_intercept", "normalize",
+        "n_folds", "cv", "scoring", "probability", "rule", "rank", "error", "sampling", "fit_intercept", "normalize",
         "center", "missing", "multi_class", "multi_output", "class_weight", "nuisance",
     ),
     "stopping": (

@@ -60,6 +60,8 @@ class FittedModel:
     trace: pd.DataFrame | None = None
     #: how the kernels were kept, what solved the problems, and why
     decision: Decision | None = None
+    #: from decision values to probabilities, where held-out samples have said how
+    calibration: Any = None
     bank_bytes: int | None = None
     cluster: Any = None
     view_predictability: Any = None

@@ -140,6 +140,7 @@ WAYS = {
     "n_folds": [({}, 2)],
     "cv": [({}, 3)],
     "scoring": [({}, "neg_mean_absolute_error"), ({}, "roc_auc")],
+    "probability": [({}, False)],
     "rule": [({"method": "denoise"}, "classical")],
     "rank": [({}, 3)],
     "error": [({}, 0.3)],

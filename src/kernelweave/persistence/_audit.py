@@ -29,6 +29,7 @@ KEPT = _listed(
         "banks.parts": "MeanScale Part",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
+        "estimators._calibration": "Calibration",
         "estimators._evidence": "Spread",
         "persistence._state": "SavedCurve",
         "problems.certificate": "Certificate",
