@@ -62,6 +62,8 @@ class FittedModel:
     decision: Decision | None = None
     #: from decision values to probabilities, where held-out samples have said how
     calibration: Any = None
+    #: of the training samples, each by the others, where that was asked for
+    loo_predictions: Array | None = None
     bank_bytes: int | None = None
     cluster: Any = None
     view_predictability: Any = None

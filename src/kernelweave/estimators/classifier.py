@@ -204,6 +204,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         What was run; and ``"converged"`` where every certificate's ``relative_gap <= tol``, else why it stopped before.
     calibration_ : Calibration
         Of ``MKLClassifierCV``: the map from decision values to probabilities.
+    loo_predictions_ : array
+        Of ``MKLRegressor``, where it was asked for.
     decision_ : Decision
         Which solver, what it worked on (``representation``, ``storage``, ``place``, ``dtype``, ``bytes``), and why, in
         one sentence: ``reason``, which is also what ``str`` gives.  The rules are in docs/choosing.md.
