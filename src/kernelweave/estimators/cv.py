@@ -351,9 +351,9 @@ class MKLClassifierCV(MKLClassifier):
         calibration = None
         if self.probability:
             # how frequent classes are is the samples' to say: factors of classes move the decision alone
-            own = np.where(labelled.weight > 0, weigh_samples(in_memory(sample_weight), codes.size), 0.0)
+            counts = np.where(labelled.weight > 0, weigh_samples(in_memory(sample_weight), codes.size), 0.0)
             calibration = Calibration.learn(
-                [(codes[held_out], values, own[held_out]) for held_out, values in chosen.held_out]
+                [(codes[held_out], values, counts[held_out]) for held_out, values in chosen.held_out]
             )
         weights = search.weights_of_ties(chosen, fitted.weights)
         self.ties_ = chosen.ties.drop(columns="choice")
