@@ -303,8 +303,9 @@ def gpu_row(model, what, n, m, build, total, device, bandwidth, columns):
     peak = torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else float("nan")
     return {
         "problem": what, "n": n, "m": m, "solver": model.solver_, "bank": bank.decision.dtype,
-        "bank, GB": bank.nbytes / 1e9, "building, s": build, "fit, s": total, "relative gap": model.certificate_.relative_gap,
-        "objective": model.certificate_.primal, "passes": model.n_passes_, "iterations": model.n_iter_,
+        "bank, GB": bank.nbytes / 1e9, "building, s": build, "fit, s": total,
+        "relative gap": model.certificate_.relative_gap, "objective": model.certificate_.primal,
+        "passes": model.n_passes_, "iterations": model.n_iter_,
         "support": int(model.support_.size), "pass, ms": 1e3 * taken, "limit, ms": 1e3 * limit, "ratio": taken / limit,
         "peak, GB": peak, "prediction, s": float("nan"), "on the host, s": float("nan"), "test error, %": float("nan"),
     }  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
+from kernelweave.banks import FeatureMatrix
 from kernelweave.losses import Logistic, SquaredHinge
 from kernelweave.solvers.primal import LBFGS, SampledHessian, sample_rows
 from problems.making import make_case
@@ -69,15 +70,18 @@ def test_the_factor_is_that_of_the_hessian(intercept):
         rng.random(50),
     )
     pull = np.array([1.0, 1.0, 5.0, 5.0])
-    made = SampledHessian(Z, y, f, c, Logistic(), pull, intercept)
+    sample, root = FeatureMatrix(Z, [0, 2, 4]), np.array([1.0, 1.0, 2.0, 2.0])
+    made = SampledHessian(sample, root, y, f, c, Logistic(), pull, intercept)
     p = 1.0 / (1.0 + np.exp(-f))
-    A = np.column_stack([Z, np.full(50, float(intercept))])
+    A = np.column_stack([Z * root, np.full(50, float(intercept))])
     exact = A.T @ ((c * p * (1 - p))[:, None] * A) + np.diag([*pull, 0.0])
     np.testing.assert_allclose(made.factor @ made.factor.T, exact, rtol=0.05, atol=0.05)
     x, g = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
     np.testing.assert_allclose(made.back(made.into(x)), x)
     assert np.sum(made.gradient(g) * made.into(x)) == pytest.approx(np.sum(g * x))
-    flat = SampledHessian(Z, y, 100.0 * y, c, SquaredHinge(), pull, intercept)  # no sample has any curvature
+    flat = SampledHessian(
+        sample, root, y, 100.0 * y, c, SquaredHinge(), pull, intercept
+    )  # no sample has any curvature
     np.testing.assert_allclose(np.diag(flat.factor)[:4] ** 2, pull, rtol=1e-6)
 
 

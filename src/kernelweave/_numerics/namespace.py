@@ -62,15 +62,22 @@ def to_numpy(array: Any) -> np.ndarray:
 WARM_UP = 3
 
 
-def recorded(function: Callable[..., tuple[Any, ...]], *examples: Any) -> Callable[..., tuple[Any, ...]]:
-    """Return the function of CUDA tensors, replayed as one graph; arguments keep the examples' shapes and types.
+def recorded(
+    function: Callable[..., tuple[Any, ...]], times: int, *state: Any
+) -> Callable[..., tuple[Any, ...]]:
+    """Return what applies a function of CUDA tensors so many times to its own results, replayed as one graph.
 
-    The function must not wait for the device, nor read a value.  Numbers may stand for tensors without axes.
-    Results are copies: the next replay does not change them.
+    The function must not wait for the device, nor read a value, and its results are of the state's shapes and types.
+    The state lives where the graph knows it, from the one given here on: what is passed at a replay is that state.
     """
     import torch
 
-    places = [example.clone() for example in examples]
+    def repeated(*values: Any) -> tuple[Any, ...]:
+        for _ in range(times):
+            values = function(*values)
+        return values
+
+    places = tuple(value.clone() for value in state)
     side = torch.cuda.Stream(device=places[0].device)
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -79,15 +86,11 @@ def recorded(function: Callable[..., tuple[Any, ...]], *examples: Any) -> Callab
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        results = function(*places)
+        for place, result in zip(places, repeated(*places), strict=True):
+            place.copy_(result)
 
-    def replay(*values: Any) -> tuple[Any, ...]:
-        for place, value in zip(places, values, strict=True):
-            if isinstance(value, float):
-                place.fill_(value)
-            else:
-                place.copy_(value)
+    def replay(*_: Any) -> tuple[Any, ...]:
         graph.replay()
-        return tuple(result.clone() for result in results)
+        return places
 
     return replay

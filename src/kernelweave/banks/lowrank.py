@@ -108,6 +108,10 @@ class FeatureStorage(Storage):
         """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
         return weighted_gram(self.features_of(rows), charge, columns)
 
+    def subset(self, rows: Index) -> FeatureStorage:
+        """Return the features of some rows, held where they are swept."""
+        return FeatureMatrix(self.features_of(rows), self.starts, self.scale)
+
     def block_features(self, j: int, end: int | None = None) -> Any:
         """Features of kernel j in all rows, without its factor; those of kernels up to ``end`` beside them."""
         raise ValueError(

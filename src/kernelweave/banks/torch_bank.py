@@ -471,6 +471,14 @@ class DeviceFeatures(FeatureStorage):
     def features_of(self, rows: Index) -> Any:
         return self.source.features_of(rows)
 
+    def subset(self, rows: Index) -> FeatureStorage:
+        if self.kept is None:
+            return super().subset(rows)
+        some = copy(self)
+        some.n, some._placed = rows.size, []
+        some.kept = self.kept[load_torch().as_tensor(rows, device=self.device)]
+        return some
+
     def diag(self) -> Array:
         exact = self.exact()
         if exact is not None:

@@ -353,7 +353,8 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
         if self.frequencies is not None:
             return self
         kernel = self.kernel.resolve(A, shared)
-        shape = kernel._clean(A).shape[1], _checked_even(self.n_features) // 2
+        # one row tells how many columns there are; all rows are looked at where features are made of them
+        shape = kernel._clean(A[:1]).shape[1], _checked_even(self.n_features) // 2
         frequencies = check_random_state(self.random_state).standard_normal(shape) / kernel.settled_width
         return self._with(kernel=kernel, frequencies=frequencies)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .._components import Component, Registry
 from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
+from .._numerics.resources import by_rows
 from .._typing import Array
 
 
@@ -138,13 +139,14 @@ class Loss(Component):
 
     def total(self, y: Array, f: Array, c: Array) -> float:
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
-        return float(np.sum(c * self.value(y, f)))
+        return float(np.sum(by_rows(lambda y, f, c: c * self.value(y, f), y, f, c)))
 
     def gain(self, y: Array, beta: Array, c: Array) -> float:
         """Return the loss's part of the dual objective, ``-total*(-beta)``: ``-sum_i c_i l*(-beta_i / c_i)``."""
         used = c > 0
-        y, beta, c = y[used], beta[used], c[used]
-        value = float(np.sum(c * -self.conjugate(y, -(beta / c))))
+        if not np.all(used):
+            y, beta, c = y[used], beta[used], c[used]
+        value = float(np.sum(by_rows(lambda y, beta, c: c * -self.conjugate(y, -(beta / c)), y, beta, c)))
         if np.isfinite(value):
             return value
         # a coefficient at a bound of its box, divided by c, may leave the bounds of the unit coefficient by rounding
@@ -180,11 +182,12 @@ class Loss(Component):
         """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
 
         def slope(b: float) -> float:
-            return float(np.sum(c * self.gradient(y, f + b)))
+            return float(np.sum(by_rows(lambda y, f, c: c * self.gradient(y, f + b), y, f, c)))
 
-        if not self.has_curvature:
-            return monotone_root(slope)
-        return smooth_root(slope, lambda b: float(np.sum(c * self.curvature(y, f + b))))
+        def bend(b: float) -> float:
+            return float(np.sum(by_rows(lambda y, f, c: c * self.curvature(y, f + b), y, f, c)))
+
+        return smooth_root(slope, bend) if self.has_curvature else monotone_root(slope)
 
 
 def make_loss(loss: Any) -> Loss:

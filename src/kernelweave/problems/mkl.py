@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,7 @@ class MKLProblem:
         """Return the problem of some of the samples, with the same kernels."""
         other = self.on(self.bank.among(samples))
         other.y, other.c = self.y[samples], self.c[samples]
+        other.__dict__.pop("at_zero", None)
         other.zero_bound = other._bound_at_zero()
         return other
 
@@ -138,7 +140,7 @@ class MKLProblem:
         inside = not np.any(self.loss.project(self.y, zero, self.c, self.fit_intercept))
         return self.gain(zero) - self.norm.conjugate(np.zeros(self.m)) if inside else -np.inf
 
-    @property
+    @cached_property
     def at_zero(self) -> tuple[Point, Certificate]:
         """The function that is zero, with the best intercept: a point that every solver has, for nothing."""
         zero = np.zeros_like(self.y)

@@ -147,6 +147,8 @@ def _inverse(scaled: Array) -> Callable[[Array], Array]:
 MOST_FIRST_ORDER, BETWEEN = 20_000, 20
 #: evaluations without a better gap after which rounding has taken over
 IDLE_FIRST_ORDER = 30
+#: factor of the curvature after a step that it sufficed for, and steps that a GPU takes at a time
+SHRINK, REPLAYED = 0.95, 10
 
 
 def fits_first_order(loss: Loss, y: Array, c: Array) -> bool:
@@ -182,35 +184,33 @@ def solve_first_order(
         v = v / float((v * v).sum()) ** 0.5
         v = dual.product(v)
         size = max(float((v * v).sum()) ** 0.5, float(np.finfo(float).tiny))
-    z, Kz, momentum, L = x, Kx, 1.0, size + float(namespace(v).max(dual.ridge))
+    L = SHRINK * (size + float(namespace(v).max(dual.ridge)))
+    state: tuple[Any, ...] = (
+        x,
+        Kx,
+        x,
+        Kx,
+        as_like(L, dual.kind),
+        as_like(1.0, dual.kind),
+        as_like(1.0, dual.kind),
+    )
     best = dual.assess(x, Kx, 1)
     used, idle, next_gap = 1, 0, BETWEEN
-    step: Callable[..., tuple[Any, Any, Any]] = dual.step
-    # recorded once and replayed where launching its parts would take longer than they do, and none waits for the
-    # device: balanced projections read their sums
-    if getattr(getattr(K, "device", None), "type", "cpu") == "cuda" and not fit_intercept:
-        step = recorded(dual.step, x, z, Kz, as_like(1.0, dual.kind))
+    # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.
+    # Balanced projections read their sums, which a recording must not
+    replayed = getattr(getattr(K, "device", None), "type", "cpu") == "cuda" and not fit_intercept
+    advance = recorded(dual.step, REPLAYED, *state) if replayed else dual.step
+    together = REPLAYED if replayed else 1
     while best.relative_gap > target and used < most and idle < IDLE_FIRST_ORDER and not out_of_time():
-        L *= 0.95  # along the way the curvature is often far below the largest eigenvalue
-        while True:
-            new, Knew, numbers = step(x, z, Kz, L)
-            bend, square, uphill = numbers.tolist()  # the one wait for the device
-            used += 1
-            if bend <= L * square * (1.0 + 1e-9) or used >= most:
-                break
-            L = max(2.0 * L, bend / square)
-        t = 1.0 if uphill > 0.0 else momentum
-        momentum = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-        mu = (t - 1.0) / momentum
-        z, Kz = new + mu * (new - x), Knew + mu * (Knew - Kx)
-        x, Kx = new, Knew
-        if used >= next_gap or square == 0.0:
-            solution = dual.assess(x, Kx, used)
+        state = advance(*state)
+        used += together
+        if used >= next_gap or (together == 1 and float(state[-1]) == 0.0):
+            solution = dual.assess(state[0], state[1], used)
             idle = 0 if solution.relative_gap < 0.999 * best.relative_gap else idle + 1
             if solution.relative_gap < best.relative_gap:
                 best = solution
             next_gap = used + max(BETWEEN, used // 20)
-            if square == 0.0:  # a fixed point
+            if float(state[-1]) == 0.0:  # a fixed point
                 break
     return best
 
@@ -243,27 +243,44 @@ class _Dual:
             self.ridge = self.like(ridge)
 
     def like(self, values: Array) -> Any:
-        table = np.asarray(values, dtype=float)
-        return as_like(table[:, None] if table.ndim == 1 else table, self.kind)
+        """Columns, each of them contiguous: as products are, and as reductions over few columns are quickest."""
+        return as_like(np.ascontiguousarray(np.atleast_2d(np.asarray(values, dtype=float).T)), self.kind).T
 
     def product(self, beta: Any) -> Any:
         """``K beta``; K is symmetric, and few rows times a wide matrix are quicker than the other way round."""
         return cast((cast(beta.T, self.K.dtype) @ self.K).T, self.kind.dtype)
 
-    def step(self, x: Any, z: Any, Kz: Any, L: Any) -> tuple[Any, Any, Any]:
-        """A projected gradient step from z: the new point, its product, and three numbers about it."""
+    def step(self, x: Any, Kx: Any, z: Any, Kz: Any, L: Any, momentum: Any, _: Any) -> tuple[Any, ...]:
+        """Take a projected gradient step from z, or a larger L where this one proves too small: one product.
+
+        The last number is the square of the step.  Nothing is read back, so that a device need not be waited for.
+        """
+        xp = namespace(z)
         new = self.project(z - (Kz - self.linear + self.ridge * z) / L)
         Knew = self.product(new)
-        moved = new - z
-        bend = (moved * (Knew - Kz)).sum() + (self.ridge * moved * moved).sum()
-        # the curvature along the move times its square, that square, and the slope of the momentum, positive uphill
-        numbers = namespace(new).stack([bend, (moved * moved).sum(), -(moved * (new - x)).sum()])
-        return new, Knew, numbers
+        moved, gone = new - z, new - x
+        # the curvature along the move times its square, that square, and the slope of the momentum, negative uphill
+        bend = (moved * (Knew - Kz + self.ridge * moved)).sum()
+        square, slope = (moved * moved).sum(), (moved * gone).sum()
+        good = bend <= L * square * (1.0 + 1e-9)
+        t = xp.where(slope < 0.0, xp.ones_like(momentum), momentum)
+        after = 0.5 * (1.0 + (1.0 + 4.0 * t * t) ** 0.5)
+        mu = (t - 1.0) / after
+        steep = bend / xp.where(square > 0.0, square, xp.ones_like(square))
+        # along the way the curvature is often far below the largest eigenvalue
+        larger = xp.where(steep < 2.0 * L, 2.0 * L, steep)
+        return (
+            xp.where(good, new, x), xp.where(good, Knew, Kx),
+            xp.where(good, new + mu * gone, z), xp.where(good, Knew + mu * (Knew - Kx), Kz),
+            xp.where(good, SHRINK * L, larger), xp.where(good, after, momentum), square,
+        )  # fmt: skip
 
     def assess(self, beta: Any, product: Any, used: int) -> FixedSolution:
         """Bounds, on the host and in double precision."""
-        inside = to_numpy(beta).astype(float).reshape(self.y.shape)
-        decision = to_numpy(product).astype(float).reshape(self.y.shape)
+        inside, decision = (
+            np.ascontiguousarray(to_numpy(table), dtype=float).reshape(self.y.shape)
+            for table in (beta, product)
+        )
         return self.inner.assess(inside, decision, used)
 
     def project(self, v: Any) -> Any:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from .._numerics.stopping import out_of_time
 from .._typing import Array, Index
-from ..banks import FeatureMatrix, Features
+from ..banks import FeatureMatrix, Features, FeatureStorage
 from ..losses import Squared
 from ..problems import MKLProblem, Point
 from ._base import Solver, block_sums
@@ -60,23 +59,28 @@ def bend_of(loss: Any, y: Array, f: Array) -> Array:
 class SampledHessian:
     """Coordinates in which the Hessian on a sample of rows is the identity: ``x = back(v)``, and the gradient in v.
 
-    ``rows (s, R)`` are the features of the sample, scaled as the objective scales them; one more coordinate stands for
-    the intercept, where there is one.  ``y``, ``f`` and ``c`` are targets, decision values and costs there, ``c`` for
-    all samples; ``pull`` is the curvature of the regulariser.
+    ``sample`` has the features of some rows, which the objective multiplies by ``root (R,)``; one more coordinate
+    stands for the intercept, where there is one.  ``y``, ``f`` and ``c`` are targets, decision values and costs there,
+    ``c`` for all samples; ``pull`` is the curvature of the regulariser.
     """
 
     def __init__(
-        self, rows: Any, y: Array, f: Array, c: Array, loss: Any, pull: Any, intercept: bool
+        self,
+        sample: FeatureStorage,
+        root: Array,
+        y: Array,
+        f: Array,
+        c: Array,
+        loss: Any,
+        pull: Any,
+        intercept: bool,
     ) -> None:
         charge = np.maximum(c * bend_of(loss, y, f), 0.0)
         if charge.ndim == 2:  # one set of coordinates for all columns
             charge = charge.mean(axis=1)
-        dense = rows.toarray() if sp.issparse(rows) else rows
-        scaled = np.empty((dense.shape[0], dense.shape[1] + 1))
-        scaled[:, :-1] = dense
-        scaled[:, -1] = float(intercept)
-        scaled *= np.sqrt(charge)[:, None]
-        hessian = scaled.T @ scaled
+        hessian = sample.gram(np.arange(sample.n), charge, np.arange(root.size))
+        scale = np.append(root, float(intercept))
+        hessian *= np.outer(scale, scale)
         at = np.arange(hessian.shape[0])
         hessian[at[:-1], at[:-1]] += pull
         hessian[at, at] += 1e-10 * float(np.trace(hessian)) / at.size + np.finfo(float).tiny
@@ -198,9 +202,9 @@ class PrimalObjective(PrimalFeatures):
         usable = problem.norm.start(problem.m) > 0
         self.root = (np.sqrt(self.factors.scale) * usable)[self.block_of][:, None]
         self.width = self.block_of.size
-        #: row numbers and features of a sample, None where a factorisation would cost too much
+        #: row numbers of a sample and their features, None where a factorisation would cost too much
         self._sampled = False
-        self._sample: tuple[Index, Any] | None = None
+        self._sample: tuple[Index, FeatureStorage] | None = None
 
     def first(self, start: Point | None) -> Array:
         x = np.zeros((self.width + 1) * self.columns)
@@ -217,22 +221,20 @@ class PrimalObjective(PrimalFeatures):
             self._sampled = True
             rows = sample_rows(problem.n, self.width)
             if rows is not None:
-                self._sample = rows, self.factors.features_of(rows)
+                self._sample = rows, self.factors.storage.subset(rows)
                 problem.bank.count(problem.m * float(problem.n) * rows.size)
         if self._sample is None:
             return None
-        rows, features = self._sample
+        rows, sample = self._sample
         w, b = self._unpack(x)
         t = self.lengths(w)
         weights = problem.norm.weights_of_blocks(t) if np.any(t > 0) else problem.norm.start(problem.m)
         # a kernel without weight now may get some: it is not held at zero
         weights = np.maximum(weights, 1e-3 * float(np.max(weights)))
+        f = self.like_y(sample.forward(self.root * w) + b)
+        c, pull = problem.n / rows.size * problem.c[rows], 1.0 / weights[self.block_of]
         root = self.root[:, 0]
-        scaled = features.multiply(root) if sp.issparse(features) else features * root
-        f = self.like_y(np.asarray(scaled @ w) + b)
-        share = problem.n / rows.size
-        c, pull = share * problem.c[rows], 1.0 / weights[self.block_of]
-        return SampledHessian(scaled, problem.y[rows], f, c, problem.loss, pull, problem.fit_intercept)
+        return SampledHessian(sample, root, problem.y[rows], f, c, problem.loss, pull, problem.fit_intercept)
 
     def _unpack(self, x: Array) -> tuple[Array, Array]:
         end = self.width * self.columns
