@@ -146,7 +146,10 @@ def rows_of(runs: pd.DataFrame) -> list[dict[str, Any]]:
         row["of the model's"] = float(these["map seconds"].sum()) / seconds["around the model"]
         rows.append(row)
     means = []
-    for title, those in (("mean, two classes", [row for row in rows if row["TorchKM"] != ""]), ("mean", rows)):
+    for title, those in (
+        ("mean, two classes", [row for row in rows if row["TorchKM"] != ""]),
+        ("mean", rows),
+    ):
         mean: dict[str, Any] = {"set": title}
         for key in list(rows[0])[1:]:
             numbers = [row[key] for row in those if row[key] != ""]

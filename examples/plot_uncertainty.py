@@ -49,6 +49,10 @@ middle.set(xlabel="predicted probability", ylabel="observed share", title="calib
 right.plot([0.55, 1], [0.55, 1], color="#c8641e")
 right.plot(levels, covered, "o", color="0.15")
 for level, share, size in zip(levels, covered, sizes, strict=True):
-    right.annotate(f"{size:.2f} classes", (level, share), xytext=(6, -12), textcoords="offset points", fontsize=8)
-right.set(xlabel="asked for", ylabel="new samples inside", title="coverage: sets of classes", xlim=(0.55, 1.12))
+    right.annotate(
+        f"{size:.2f} classes", (level, share), xytext=(6, -12), textcoords="offset points", fontsize=8
+    )
+right.set(
+    xlabel="asked for", ylabel="new samples inside", title="coverage: sets of classes", xlim=(0.55, 1.12)
+)
 plt.show()
