@@ -156,6 +156,7 @@ WAYS = {
     "multi_output": [({"targets": 2}, "each"), ({"targets": 2}, "shared")],
     "class_weight": [({}, {0: 5.0})],
     "nuisance": [({"criterion": "reml"}, "b")],
+    "leave_one_out": [({}, True)],
     "solver": [
         ({}, "silp"), ({"method": "confident"}, "silp"), ({}, "working_set"), ({}, "nesterov"),
         ({"method": "eskl"}, similarity_solvers["eskl"](fast=False, partial_steps=3, uniform_start=True)),

@@ -11,8 +11,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
 from sklearn.model_selection import check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
@@ -319,40 +317,6 @@ class Search:
     def size(self) -> int:
         """Fits of a fold."""
         return len(self.plans) * len(self.Cs)
-
-
-def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
-    """Return the mean over folds of the log loss of decision values, times the scale that is best for all together.
-
-    Decision values of a margin loss have no unit: the scale ``s > 0`` that minimises the mean over all samples of
-    ``log(1 + exp(-s y f))``, or of the cross-entropy of the softmax of ``s f``, gives them one.
-
-    ``held_out`` has the classes of every fold as numbers, and decision values ``(n,)`` of two classes or ``(n, k)``.
-
-    >>> right, wrong = (np.array([0, 1]), np.array([-1.0, 1.0])), (np.array([0, 1]), np.array([1.0, -1.0]))
-    >>> round(scaled_log_loss([right]), 6), round(scaled_log_loss([wrong]), 6)
-    (0.0, 0.693147)
-    """
-    # what the other classes have above the own one: the loss of a sample is log sum exp(s * above)
-    above = []
-    for codes, values in held_out:
-        whole = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
-        above.append(whole - whole[np.arange(len(codes)), codes][:, None])
-    pooled = np.concatenate(above)
-    size = float(np.max(np.abs(pooled)))
-    if not 0.0 < size < np.inf:
-        return float(np.log(pooled.shape[1])) if size == 0.0 else np.inf
-    unit = pooled / size
-
-    def slope(scale: float) -> float:
-        return float(np.mean(np.sum(softmax(scale * unit, axis=1) * unit, axis=1)))
-
-    best, far = 0.0, 1.0
-    if slope(0.0) < 0.0:
-        while slope(far) < 0.0 and far < 1e9:  # no scale is too large where all are on the right side
-            far *= 8.0
-        best = far if slope(far) <= 0.0 else float(brentq(slope, 0.0, far, xtol=1e-12, rtol=1e-12))
-    return float(np.mean([np.mean(logsumexp(best / size * one, axis=1)) for one in above]))
 
 
 def mean_shares(weights: Array) -> Array:

@@ -29,6 +29,7 @@ KEPT = _listed(
         "banks.parts": "MeanScale Part",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
+        "estimators._calibration": "Calibration",
         "estimators._evidence": "Spread",
         "estimators.survival": "Baseline Followed",
         "persistence._state": "SavedCurve",
