@@ -78,7 +78,9 @@ def quantiles_row(name: str, number: int) -> dict[str, Any]:
         seconds.append(time.process_time() - began)
         predicted = model.predict(after)
         below.append(np.mean(new[:, None] <= predicted, axis=0))
-        linear = [QuantileRegressor(quantile=q, alpha=0.0).fit(before, targets).predict(after) for q in LEVELS]
+        linear = [
+            QuantileRegressor(quantile=q, alpha=0.0).fit(before, targets).predict(after) for q in LEVELS
+        ]
         losses.append(
             [
                 np.mean([mean_pinball_loss(new, f, alpha=q) for f, q in zip(table, LEVELS, strict=True)])
@@ -102,8 +104,8 @@ def quantiles_main() -> None:
         off = max(abs(row["between q5 and q95"] - 90) for row in rows)
         note = (
             "Shares of new samples (percent) below predicted quantiles, means over 10 splits into two thirds (at most 400)\n"
-            "for training and one third for the test. `MKLRegressorCV(loss=\"quantile\", quantiles=[.05, .5, .95],\n"
-            "norm=\"l1\")`, C by the pinball loss of five folds, for each quantile by itself; Gaussians of 1/4 to 4 median\n"
+            'for training and one third for the test. `MKLRegressorCV(loss="quantile", quantiles=[.05, .5, .95],\n'
+            'norm="l1")`, C by the pinball loss of five folds, for each quantile by itself; Gaussians of 1/4 to 4 median\n'
             "distances and the linear kernel. Pinball loss: the mean over the three quantiles, of targets of variance one,\n"
             "beside `QuantileRegressor(alpha=0)` on the same columns. Largest distance of the share between the outer\n"
             f"quantiles from 90: {off:.1f} points.\n"
