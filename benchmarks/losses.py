@@ -108,8 +108,8 @@ def quantiles_main() -> None:
             "norm='l1')`, C by the pinball loss of five folds, for each quantile by itself; Gaussians of 1/4 to 4\n"
             "median distances and the linear kernel. Pinball loss: the mean over the three quantiles, of targets of\n"
             "variance one, beside `QuantileRegressor(alpha=0)` on the same columns. Largest distance of the share\n"
-            "between the outer quantiles from 90: {0:.1f} points.\n"
-        ).format(off)
+            f"between the outer quantiles from 90: {off:.1f} points.\n"
+        )
         write_table("quantiles", rows, "python benchmarks/losses.py quantiles", note)
 
 
