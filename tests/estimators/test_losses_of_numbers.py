@@ -333,19 +333,6 @@ def test_the_right_share_of_held_out_samples_is_below_the_quantiles_of_a_search(
     assert not hasattr(search, "shift_")
 
 
-def test_sentences_name_the_error():
-    from kernelweave._estimating import end_of_grid, undecided
-
-    rising = -np.array([[0.9, 0.5, 0.1], [0.8, 0.5, 0.2]])
-    Cs = np.array([0.1, 1.0, 10.0])
-    assert end_of_grid(10.0, Cs, rising, error="poisson_deviance")[1]
-    flat = end_of_grid(10.0, Cs, -np.array([[0.9, 0.2, 0.2]]), error="pinball_loss")[0]
-    assert "pinball losses are flat" in flat
-    shares = np.array([[1.0, 0.0], [0.5, 0.5]])
-    said = undecided(Cs[:2], ["l1", "l1"], 3, np.array([0.4, 0.4]), 0, shares, ["a", "b"], "poisson_deviance")
-    assert "not decided by the Poisson deviances" in said
-
-
 # ---- outliers ------------------------------------------------------------------------------------------------------
 
 
