@@ -103,21 +103,12 @@ def quantiles_main() -> None:
     if not options.quick:
         off = max(abs(row["between q5 and q95"] - 90) for row in rows)
         note = (
-<<<<<<< HEAD
-            "Shares of new samples (percent) below predicted quantiles, means over 10 splits into two thirds (at most 400)\n"
-            'for training and one third for the test. `MKLRegressorCV(loss="quantile", quantiles=[.05, .5, .95],\n'
-            'norm="l1")`, C by the pinball loss of five folds, for each quantile by itself; Gaussians of 1/4 to 4 median\n'
-            "distances and the linear kernel. Pinball loss: the mean over the three quantiles, of targets of variance one,\n"
-            "beside `QuantileRegressor(alpha=0)` on the same columns. Largest distance of the share between the outer\n"
-            f"quantiles from 90: {off:.1f} points.\n"
-=======
             "Shares of new samples (percent) below predicted quantiles, means over 10 splits into two thirds (at most\n"
             "400) for training and one third for the test. `MKLRegressorCV(loss='quantile', quantiles=[.05, .5, .95],\n"
             "norm='l1')`, C by the pinball loss of five folds, for each quantile by itself; Gaussians of 1/4 to 4\n"
             "median distances and the linear kernel. Pinball loss: the mean over the three quantiles, of targets of\n"
             "variance one, beside `QuantileRegressor(alpha=0)` on the same columns. Largest distance of the share\n"
             f"between the outer quantiles from 90: {off:.1f} points.\n"
->>>>>>> losses-1
         )
         write_table("quantiles", rows, "python benchmarks/losses.py quantiles", note)
 
