@@ -217,6 +217,7 @@ GIVEN = {
 }  # fmt: skip
 #: those that need something else, or have no samples
 ELSEWHERE = {
+    "risk_groups",
     "add_view",
     "split_r2",
     "r2_split",
