@@ -214,6 +214,7 @@ def test_calls_through_scikit_learn():
 GIVEN = {
     "X": X, "y": Y, "view": "b", "n_folds": 2, "n_refits": 2, "n_permutations": 2, "factors": (1.0,), "n_repeats": 1,
     "background": X[:5], "parts": X[:, :2], "similarities": SIMILARITY, "similarity": SIMILARITY, "kernel": 0,
+    "risk": np.arange(40.0),
 }  # fmt: skip
 #: those that need something else, or have no samples
 ELSEWHERE = {

@@ -72,8 +72,7 @@ class FittedModel:
     function: KernelFunction | None = None
     kind: Any = None
     spread: Any = None
-    #: of survival: Harrell's concordance of the training samples, and cumulative hazards at a decision value of zero
-    concordance: float | None = None
+    #: of survival: cumulative hazards at a decision value of zero
     baseline: Any = None
     stream: Stream | None = None
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..inspection import calibration, risk_groups
+from ..inspection.views import predicts_survival
 from ..metrics import StepFunction, kaplan_meier, log_rank_p_value, survival
 from .colours import ACCENT, INK, LINES, Display, axes_to_draw_on
 
@@ -100,6 +101,10 @@ class SurvivalDisplay(Display):
         ax, **kwargs
             As for ``plot``.
         """
+        if not predicts_survival(estimator):
+            raise ValueError(
+                "there are curves of models of survival alone: MKLSurvival, or a pipeline that ends in it"
+            )
         given = {} if strata is None else {"strata": strata}
         curves = estimator.predict_survival_function(X, **given)
         labels = (

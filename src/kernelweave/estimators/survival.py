@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from .. import metrics
 from .._components import store_parameters
 from .._estimating import TimeShares, one_fit, warn_of_findings, weigh_samples
-from .._fitted import set_optional
+from .._fitted import FittedModel, set_optional
 from .._typing import Array
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
@@ -97,6 +97,8 @@ class Baseline:
     starts: Codes
     places: Array
     hazard: Array
+    #: of the samples, by Harrell
+    concordance: float = float("nan")
 
     def of(self, stratum: int) -> StepFunction:
         """Return the function of one stratum."""
@@ -281,11 +283,11 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
     def _own_parts(self, tasks: list[Task], values: list[Array]) -> dict[str, Any]:
         task = cast(SurvivalTask, tasks[0])
         loss, followed, used = cast(SurvivalLoss, task.loss), task.followed, task.weight > 0
-        concordance = np.nan
+        baseline = followed.baseline(loss, values[0])
         with suppress(ValueError):  # no two samples can be compared
             risk = values[0] if loss.proportional else -values[0]
-            concordance = metrics.concordance(followed.targets, risk[used])
-        return {"baseline": followed.baseline(loss, values[0]), "concordance": concordance}
+            baseline = replace(baseline, concordance=metrics.concordance(followed.targets, risk[used]))
+        return {"baseline": baseline}
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         task = tasks[0]
@@ -316,12 +318,19 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
                 f"{tied} of {self.n_events_} events share their time with another: Breslow's ties draw risks a little "
                 "towards each other."
             )
-        self.findings_ = (*self.findings_, *said)
+        if said:
+            fitted = FittedModel.of(self)
+            replace(fitted, findings=(*fitted.findings, *said)).write(self)
 
     @property
     def observed_(self) -> NDArray[Any]:
         """Times and events of the training samples with weight, as ``kernelweave.survival`` makes them."""
         return self._known_baseline("observed_").followed.targets
+
+    @property
+    def concordance_(self) -> float:
+        """Harrell's concordance of the training samples, which the fit has seen; NaN where no two can be compared."""
+        return self._known_baseline("concordance_").concordance
 
     @property
     def cum_baseline_hazard_(self) -> StepFunction | dict[Any, StepFunction]:
