@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
+from ..views import Pairs
 from ._base import support
 from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, row_slices
 from .normalise import NOTHING, Normaliser
@@ -249,6 +250,8 @@ class BoundKernels:
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
         out = np.empty((len(self.kernels), n_samples(new), n_samples(self.samples)))
+        if isinstance(self.samples, Pairs) and self.normaliser.center:
+            raise ValueError("kernels of pairs that are centred have no entries between new and known pairs")
         for j, entries in self.visit(new):
             out[j] = entries
         return out
@@ -277,6 +280,10 @@ class BoundKernels:
         if self.direction is not None:
             return self._along(self.direction, new, weights)
         known, samples = self.normaliser, self.samples
+        if isinstance(samples, Pairs):
+            from .pairs import pair_decision
+
+            return pair_decision(self, new, weights, coef)
         rows_of_numbers = isinstance(samples, np.ndarray) and samples.ndim == 2
         if device is not None and rows_of_numbers and known.keeps_powers():
             from .torch_bank import device_decision

@@ -6,6 +6,7 @@ Storage, for ``storage=``:
 - ``"dense"``: one packed matrix per kernel;
 - ``"lowrank"``: explicit features, for kernels that have them;
 - ``"lazy"``: nothing, every pass computes its entries;
+- ``"products"``: matrices of the objects of both sides of pairs, see ``pairs``;
 - ``"stream"``: explicit features that are computed block by block in every pass, see ``streaming``;
 - ``"auto"``: what the rules in ``decide`` say.
 """
@@ -32,6 +33,7 @@ from .lazy import Computed
 from .lowrank import FeatureMatrix, Features, FeatureStorage, column_squares
 from .memory import check_storage
 from .normalise import Normaliser
+from .pairs import pair_bank
 from .power import Chain, Powers, base_groups, mirror_lower, packed_offsets, triangle_cuts
 from .streaming import FeatureStream, feature_stream
 
@@ -333,7 +335,6 @@ def build_bank(
     """
     m, n = len(samples if kernels is None else kernels), n_samples(samples[0] if kernels is None else samples)
     names = [f"precomputed kernel {j}" for j in range(m)] if kernels is None else [k.name for k in kernels]
-    normaliser = Normaliser.empty(normalize, center, m, n, names)
     if decision is None:
         check_storage(storage)
         dtype = np.dtype(dtype)
@@ -341,6 +342,9 @@ def build_bank(
             raise ValueError(f"dtype must be float64 or float32, got {dtype}")
         facts = facts_of_kernels(kernels, samples, normalize, center, memory_budget=memory_budget)
         decision = keep(facts, Asked(mixes=mixing, storage=storage, dtype=dtype.name))
+    if decision.storage == "products":
+        return pair_bank(list(kernels or ()), samples, normalize, center, decision)
+    normaliser = Normaliser.empty(normalize, center, m, n, names)
     if decision.place == "device":
         from .torch_bank import device_storage  # needs torch
 

@@ -14,11 +14,6 @@ from .._components import nearest
 from ._tables import Format
 from ._views import kernel_names, views_of_objects, views_of_options
 
-#: words of other libraries for kernels
-OTHER_WORDS = {
-    "rbf": "gaussian", "poly": "polynomial", "squared_exponential": "gaussian", "exponential": "laplacian"
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Options:
@@ -187,6 +182,7 @@ def named_kernels(text: str) -> tuple[str, ...]:
     (('linear', 'gaussian'), ())
     """
     from .. import kernels as kw
+    from ..kernels.papers import OTHER_WORDS
 
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     known = kernel_names()
@@ -285,8 +281,6 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     if not options.chooses:
         settings["C"] = fixed
         return (kw.MKLClassifier if classify else kw.MKLRegressor)(kernels, **settings)
-    if options.scoring is not None:
-        _check_scorer(options.scoring, task, y)
     settings |= {"cv": _splitter(y, classify, options.folds, groups), "scoring": options.scoring}
     settings["norms"] = options.tried_norms or None
     if fixed is not None:
@@ -296,19 +290,21 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     return kw.MKLRegressorCV(kernels, center=False, **settings)
 
 
-def _check_scorer(name: str, task: str, y: Any) -> None:
-    """Raise where a score cannot be computed on such targets at all, before any fit."""
+def score_of_guessing(options: Options, task: str, y: Any) -> float:
+    """Return what the most frequent class, or the mean, scores; where a score cannot be computed at all, raise."""
     import warnings
 
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 
     nothing = np.zeros((len(y), 1))
-    guess: Any = DummyClassifier() if task == "classification" else DummyRegressor()
+    name, guess = options.scoring, DummyClassifier() if task == "classification" else DummyRegressor()
+    if name is None:
+        return float(guess.fit(nothing, y).score(nothing, y))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            get_scorer(name)(guess.fit(nothing, y), nothing, y)
+            return float(get_scorer(name)(guess.fit(nothing, y), nothing, y))
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"--scoring {name} does not go with this target ({task}): {error}") from None
 

@@ -16,7 +16,7 @@ from click import UsageError
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._note import Note
-from ._options import Options, estimator_for, named_kernels
+from ._options import Options, estimator_for, named_kernels, score_of_guessing
 from ._tables import Format, Remarks, numbers_and_texts, read_matrices, read_table
 from ._views import (
     MISSING,
@@ -96,6 +96,7 @@ def train(options: Options) -> Trained:
     else:
         X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
+    note.guessing = score_of_guessing(options, task, y)
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -29,16 +29,21 @@ from ._tables import (
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
 
-[views.expression]
-columns = ["gene_*"]            # names, or patterns with * and ?
+[views.genes]
+file = "genes.csv"              # beside views.toml; all of its columns
 kernels = ["linear", "gaussian"]
 widths = [0.5, 1, 2]            # of the Gaussians, in median distances
 
-[views.clinical]
-file = "clinical.csv"           # beside views.toml; all of its columns
+[views.proteins]
+file = "proteins.csv"
+
+[views.clinic]
+columns = ["age", "st*"]        # of the table itself: names, or patterns with * and ?
 kernels = ["polynomial"]
 degrees = [2, 3]
 """
+#: columns that are listed where none of them is meant
+MOST_LISTED = 20
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -64,7 +69,7 @@ class View:
             return sum(
                 (object_kernels(text) for text in self.objects[1:]), start=object_kernels(self.objects[0])
             )
-        settings = {"widths": self.widths, "relative": True, "degrees": self.degrees}
+        settings = {"width": self.widths, "relative": True, "degree": self.degrees}
         specs = []
         for name in self.kernels:
             make = getattr(kw, name)
@@ -276,7 +281,9 @@ def join_files(
 def require_column(frame: Any, column: str, where: Any, why: str) -> None:
     """Raise where a table does not have a column that an option names."""
     if column not in frame:
-        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, list(frame.columns))}")
+        columns = [str(name) for name in frame.columns]
+        others = f" There are {', '.join(columns)}." if len(columns) <= MOST_LISTED else ""
+        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, columns) or others}")
 
 
 def _refuse_nameless(what: str, frame: Any, identity: str) -> None:

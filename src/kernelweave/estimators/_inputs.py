@@ -28,9 +28,11 @@ from ..kernels import (
     expand_kernels,
     n_samples,
 )
+from ..kernels.pairwise import PairKernel, PairStack, factors_of, plain_pairs
 from ..views import (
     KnownViews,
     MissingRates,
+    Pairs,
     Presence,
     Views,
     as_frame,
@@ -39,6 +41,7 @@ from ..views import (
     is_views,
     refuse_missing,
 )
+from ..views.pairs import KnownSides
 from ._parameters import Device, KernelsLike, Samples
 from ._plan import BankPlan
 
@@ -48,8 +51,8 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``views``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be, ``columns``
-    what the columns of a table are called.
+    kind), ``views``, ``pairs``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to
+    be, ``columns`` what the columns of a table are called.
     """
 
     kernels: list[Kernel] | None
@@ -82,7 +85,7 @@ def training_inputs(
     estimator: BaseEstimator, X: Samples, plan: BankPlan, n_targets: int | None = None
 ) -> Training:
     """Check X against the kernels of an estimator and the number of targets; return both, ready to be bound."""
-    for name in ("_views", "_matrix_rates"):
+    for name in ("_views", "_matrix_rates", "_sides"):
         vars(estimator).pop(name, None)
     given, device = cluster_samples(X), getattr(estimator, "device", None)
     if given is not None:
@@ -90,7 +93,9 @@ def training_inputs(
             raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
         training = _cluster_inputs(estimator, given, plan, n_targets)
     else:
-        place = device_of(device, X)
+        place = None if isinstance(X, Pairs) else device_of(device, X)
+        if isinstance(X, Pairs) and device is not None:
+            raise ValueError("pairs are multiplied in memory: use device=None")
         if place is not None and plan.missing != "error":
             raise ValueError(
                 f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy"
@@ -110,6 +115,8 @@ def _cluster_inputs(
     estimator: BaseEstimator, given: ClusterSamples, plan: BankPlan, n_targets: int | None
 ) -> Training:
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
+    if isinstance(given.samples, Pairs):
+        raise ValueError("pairs are multiplied in memory, not on a cluster: pass X itself")
     if is_precomputed(estimator.kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
@@ -174,6 +181,8 @@ def _host_inputs(
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
     X, kind = as_frame(X), "numbers"
+    if isinstance(X, Pairs):
+        return _pairs(estimator, X, spec, missing)
     if is_views(X, n_targets):
         kind = "views"
         expanded, X = _expand_on_views(estimator, X, spec, missing)
@@ -215,6 +224,58 @@ def _host_inputs(
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
+def _pairs(estimator: BaseEstimator, X: Pairs, spec: KernelSpec, missing: str) -> Training:
+    """Check pairs of objects against kernels of pairs; the estimator remembers what the objects were."""
+    if missing != "error":
+        raise ValueError(f"missing={missing!r} completes kernels of views, and these samples are pairs")
+    if len(X) < 2:
+        raise ValueError(f"Found {len(X)} pair(s) while a minimum of 2 is required.")
+    try:
+        kernels = expand_kernels(spec, Schema.of(X))
+    except ValueError as error:
+        if not isinstance(spec, PairStack):
+            raise ValueError(f"X holds pairs, and the kernels do not take them: {NO_PAIRS}") from error
+        raise
+    unfit = [kernel.name for kernel in kernels if not isinstance(kernel, PairKernel)]
+    if unfit:
+        raise ValueError(f"X holds pairs, and kernel {unfit[0]!r} does not take them: {NO_PAIRS}")
+    if len({kernel.symmetry for kernel in kernels}) > 1:
+        raise ValueError(
+            "kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike"
+        )
+    _forget_features(estimator)
+    estimator._sides = KnownSides.of(X)
+    plain = plain_pairs(X)
+    lefts, rights, _ = factors_of(kernels)
+    _check_side("left", plain.left.objects, lefts)
+    _check_side("right", plain.right.objects, rights)
+    return Training(kernels, plain, len(X), [kernel.name for kernel in kernels], "pairs")
+
+
+NO_PAIRS = "write kernels.pairs(left=..., right=...) around the kernels of the two sides"
+
+
+def _check_side(which: str, objects: Samples, kernels: Sequence[Kernel]) -> None:
+    """Raise where the kernels of one side cannot work on its objects."""
+    numbers = isinstance(objects, np.ndarray) and objects.dtype.kind in "fiub"
+    if sp.issparse(objects):
+        check_sparse(objects)
+    for kernel in kernels:
+        anything = kernel.takes_objects or kernel.takes_indices or kernel.family in ("constant", "identity")
+        if sp.issparse(objects) and not (anything or kernel.accepts_sparse):
+            raise ValueError(f"kernel {kernel.name!r} does not take the sparse {which} objects: densify them")
+        table = sp.issparse(objects) or isinstance(objects, Views) or (numbers and objects.ndim == 2)
+        if not anything and not table:
+            raise ValueError(
+                f"kernel {kernel.name!r} works on rows of numbers, and the {which} objects are none: pass a table, or "
+                "kernels that take such objects"
+            )
+        if not anything and numbers and not np.isfinite(objects).all():
+            raise ValueError(
+                f"the {which} objects contain NaN or infinity: impute missing values first (SimpleImputer)"
+            )
+
+
 def _expand_on_views(
     estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str
 ) -> tuple[list[Kernel], Samples]:
@@ -225,6 +286,10 @@ def _expand_on_views(
     kernels = expand_kernels(spec, Schema.of(views))
     looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
     used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    if not any(kernel.takes_objects for kernel in kernels):
+        names = views.feature_names or range(views.shape[1])
+        for view, block in views.only(used).items():
+            refuse_text(block, labels=[names[j] for j in views.groups[view]])
     views.only(used).check_values()
     if missing == "error":
         refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
@@ -273,6 +338,14 @@ def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
 
 def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
     """Check new rows against what an estimator was fitted on."""
+    if kind == "pairs" or isinstance(X, Pairs):
+        if kind != "pairs" or not isinstance(X, Pairs):
+            raise ValueError(
+                f"{type(estimator).__name__} was fitted on {'pairs' if kind == 'pairs' else 'other samples'}, but X is "
+                f"{type(X).__name__}"
+            )
+        estimator._sides.check(X)
+        return plain_pairs(X)
     samples = _brought(estimator, on_host(X), kind)
     for kernel in vars(estimator).get("kernels_", ()) if kind in ("table", "objects", "views") else ():
         kernel.check_samples(samples)
@@ -354,6 +427,33 @@ def _forget_features(estimator: BaseEstimator) -> None:
         vars(estimator).pop(name, None)
 
 
+def refuse_text(X: Samples, error: Exception | None = None, labels: Sequence[object] | None = None) -> None:
+    """Raise where a column of a table holds texts or dates, naming it: it is no matrix of numbers."""
+    frame = hasattr(X, "iloc")
+    if not (frame or getattr(getattr(X, "dtype", None), "kind", "") in "OUSM") or getattr(X, "ndim", 0) != 2:
+        return
+    for j in range(X.shape[1]):
+        values = np.asarray(X.iloc[:, j] if frame else X[:, j])
+        found = next(filter(_is_text, values), None) if values.dtype.kind in "OUS" else None
+        if values.dtype.kind != "M" and found is None:
+            continue
+        label = X.columns[j] if frame else j if labels is None else labels[j]
+        what = "dates" if found is None else f"texts, such as {str(found)!r}"
+        raise ValueError(
+            f"column {label!r} holds {what}, which cannot be converted to numbers: leave it out, encode it "
+            f"(OneHotEncoder), or give it a kernel of its own, kernels.function(f).on({label!r})"
+        ) from error
+
+
+def _is_text(value: object) -> bool:
+    """Whether something is a text that is no number."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return isinstance(value, str)
+    return False
+
+
 def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = False) -> Samples:
     """Check a table of numbers; ``gaps`` lets NaN pass."""
     if getattr(X, "ndim", 0) == 3:
@@ -363,13 +463,17 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = Fal
         )
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=np.float64,
-        reset=reset,
-        ensure_min_samples=2 if reset else 1,
-        ensure_all_finite="allow-nan" if gaps else True,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            reset=reset,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if gaps else True,
+        )
+    except (TypeError, ValueError) as error:
+        refuse_text(X, error)
+        raise
     return without_duplicates(X) if sp.issparse(X) else X

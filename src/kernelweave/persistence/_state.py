@@ -28,7 +28,7 @@ from ..banks import BoundKernels, Completion, KernelFunction, MatrixRows, Term
 from ..banks.bound import GivenMatrices
 from ..banks.normalise import Normaliser
 from ..banks.parts import MeanScale, Part
-from ..estimators.fitted import has_function
+from ..estimators.fitted import Calibration, has_function
 from ..kernels import Kernel, n_samples, take
 from ..kernels.objects import PartsKernel
 from ..problems import Certificate
@@ -237,7 +237,7 @@ def _positions(what: str, index: Any, size: int) -> None:
 
 
 def _check_kernels(part: Any) -> None:
-    """Check lengths in kernels that are bound to samples, their normalisation, certificates and streams."""
+    """Check lengths in kernels that are bound to samples, their normalisation, certificates, calibration, streams."""
     if isinstance(part, Normaliser):
         _numbers("scale of the normalisation", part.scale, (None,))
         m = part.scale.size
@@ -265,6 +265,9 @@ def _check_kernels(part: Any) -> None:
     elif isinstance(part, Certificate):
         if not part.finite:
             raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
+    elif isinstance(part, Calibration):
+        if not (0.0 <= part.scale < np.inf and np.isfinite(part.offset)):
+            raise ValueError(f"probabilities of the model are of {part.scale} f + {part.offset}")
     elif isinstance(part, Stream):
         if not isinstance(part.bound, BoundKernels):
             raise ValueError("the state of partial_fit stands on no kernels")
@@ -374,9 +377,10 @@ def _check_estimator(part: Any) -> None:
 #: by the name of a type, which the list of types makes sure of: importing scikit-learn's would be slow
 CHECKS: dict[str, Callable[[Any], None]] = {
     "Normaliser": _check_kernels, "BoundKernels": _check_kernels,
-    "Linear": _check_kernels, "PartsKernel": _check_kernels, "Certificate": _check_kernels, "Stream": _check_kernels,
+    "Linear": _check_kernels, "PartsKernel": _check_kernels, "Calibration": _check_kernels,
+    "Certificate": _check_kernels, "Stream": _check_kernels,
     "Completion": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
-    "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
+    "Baseline": lambda part: part.check(), "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
 }  # fmt: skip
 
 

@@ -11,11 +11,13 @@ from .layout import (
     refuse_missing,
     warn_of_classes,
 )
+from .pairs import PairKFold, Pairs
 from .preparation import ViewColumns, ViewScaler
 
 __all__ = [
-    "KnownViews", "MissingRates", "Presence", "ViewColumns", "ViewLayout", "ViewScaler", "Views", "as_frame",
-    "as_views", "is_annotated", "is_modality", "is_row", "is_views", "layers_of", "pattern_table", "refuse_missing",
+    "KnownViews", "MissingRates", "PairKFold", "Pairs", "Presence", "ViewColumns", "ViewLayout",
+    "ViewScaler", "Views", "as_frame", "as_views", "is_annotated", "is_modality", "is_row", "is_views",
+    "layers_of", "pattern_table", "refuse_missing",
     "samples_and_targets", "warn_of_classes",
 ]  # fmt: skip
 
