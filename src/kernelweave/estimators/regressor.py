@@ -88,6 +88,11 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         As for ``MKLClassifier``; for t targets ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and ``weights_``
         ``(m,)`` where shared, ``(t, m)`` where each target has its own.
 
+    See Also
+    --------
+    MKLRegressorCV : Chooses C and norm by cross-validation, or weights for many targets by evidence.
+    MeanKernelRidgeRegressor : Equal weights on the same kernels, the method to compare with.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
