@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import reference
 
 reference.write(Path(__file__).parent)
 
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project = "kernelweave"
 author = "The kernelweave developers"
 copyright = "the kernelweave developers"
@@ -53,8 +55,11 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 6,
+    # the address that a maintainer gave, if one did
     "icon_links": [
-        {"name": "Source", "url": "https://github.com/kernelweave/kernelweave", "icon": "fa-brands fa-github"}
+        {"name": name, "url": url, "icon": "fa-solid fa-code"}
+        for name, url in PROJECT.get("urls", {}).items()
+        if name == "Source"
     ],
 }
 html_static_path = ["_static"]
@@ -75,6 +80,7 @@ GALLERY = [
     "plot_encoding_model.py",
     "plot_breeding.py",
     "plot_stability.py",
+    "plot_uncertainty.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",
     "plot_compare_solvers.py",

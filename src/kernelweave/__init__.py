@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         inspection,
         kernels,
         losses,
+        metrics,
         norms,
         omics,
         persistence,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         MKLClassifierCV,
         MKLRegressor,
         MKLRegressorCV,
+        MKLSurvival,
+        MKLSurvivalCV,
         NoisyLabelMKLClassifier,
         ShiftSpectrum,
         SimilarityClassifier,
@@ -55,7 +58,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         held_similarities,
         mkl_path,
     )
-    from .views import Views, ViewScaler
+    from .metrics import survival
+    from .views import PairKFold, Pairs, Views, ViewScaler
 
 __version__ = "0.3.0"
 
@@ -70,10 +74,14 @@ __all__ = [
     "MKLClassifierCV",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MKLSurvival",
+    "MKLSurvivalCV",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
+    "PairKFold",
+    "Pairs",
     "ShiftSpectrum",
     "SimilarityClassifier",
     "SimilarityFeatures",
@@ -92,6 +100,7 @@ __all__ = [
     "inspection",
     "kernels",
     "losses",
+    "metrics",
     "mkl_path",
     "norms",
     "omics",
@@ -100,6 +109,7 @@ __all__ = [
     "report",
     "similarity",
     "solvers",
+    "survival",
     "views",
 ]
 
@@ -111,7 +121,8 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         if name in __all__:
             if find_spec(f"kernelweave.{name}") is not None:
                 return import_module(f"kernelweave.{name}")
-            home = "views" if name in ("Views", "ViewScaler") else "estimators"
+            of_views = dict.fromkeys(("PairKFold", "Pairs", "Views", "ViewScaler"), "views")
+            home = (of_views | {"survival": "metrics"}).get(name, "estimators")
             return getattr(import_module(f"kernelweave.{home}"), name)
         if name in ("Denoise", "Flip", "Shift", "Square"):  # names of earlier versions
             return getattr(import_module("kernelweave.similarity"), name)

@@ -30,9 +30,9 @@ T = TypeVar("T")
 PARAMETER_GROUPS: dict[str, tuple[str, ...]] = {
     "model": (
         "kernels", "similarity", "method", "criterion", "noise_rate", "suspect_weight", "confidence",
-        "budget", "exact_set", "crowd", "crowd_rounds", "loss", "norm", "rho", "C", "Cs", "norms", "nu",
-        "n_folds", "cv", "scoring", "rule", "rank", "error", "sampling", "fit_intercept", "normalize",
-        "center", "missing", "multi_class", "multi_output", "class_weight", "nuisance",
+        "budget", "exact_set", "crowd", "crowd_rounds", "loss", "quantiles", "norm", "rho", "C", "Cs", "norms",
+        "nu", "n_folds", "cv", "scoring", "probability", "rule", "rank", "error", "sampling", "fit_intercept",
+        "normalize", "center", "missing", "multi_class", "multi_output", "class_weight", "nuisance", "leave_one_out",
     ),
     "stopping": (
         "solver", "tol", "max_rounds", "max_iter", "max_seconds", "warm_start", "checkpoint", "callback", "verbose",

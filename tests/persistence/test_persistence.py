@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 import pickle
@@ -407,7 +408,7 @@ def test_the_list_of_orders_is_complete():
         cls = getattr(importlib.import_module(module), kind, None)
         if not hasattr(cls, "get_params"):
             continue
-        for parameter in cls._get_param_names():
+        for parameter in inspect.signature(cls.__init__).parameters:
             if any(word in parameter for word in words) and parameter not in known:
                 assert parameter in {*MACHINE, *HARMLESS}, f"{name} has {parameter}"
 

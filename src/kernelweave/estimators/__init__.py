@@ -17,6 +17,7 @@ from .features import KernelFeatures
 from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
 from .regressor import MKLRegressor, MKLRegressorCV
+from .survival import MKLSurvival, MKLSurvivalCV
 
 if TYPE_CHECKING:
     from ..similarity import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignmentClassifier", "BestKernelClassifier", "DenoiseSpectrum", "FlipSpectrum", "KernelFeatures",
     "LPBetaClassifier", "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV",
-    "MeanKernelClassifier", "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor",
+    "MKLSurvival", "MKLSurvivalCV", "MeanKernelClassifier", "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier", "ShiftSpectrum", "SimilarityClassifier", "SimilarityFeatures",
     "SquareSpectrum", "held_similarities", "mkl_path",
 ]  # fmt: skip

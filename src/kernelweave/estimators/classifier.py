@@ -54,13 +54,14 @@ MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: MKLClassifier) -> bool:
-    # the loss that was fitted decides, whatever the parameters say now
-    loss = vars(estimator).get("loss_") or estimator._loss(n_classes=2)
-    if loss.has_probabilities:
+    # what was fitted decides, whatever the parameters say now
+    fitted = vars(estimator).get("loss_")
+    calibrated = estimator.probability if fitted is None else hasattr(estimator, "calibration_")
+    if calibrated or (fitted or estimator._loss(n_classes=2)).has_probabilities:
         return True
     raise AttributeError(
-        "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
-        "sklearn.calibration.CalibratedClassifierCV"
+        "predict_proba needs loss='logistic', or MKLClassifierCV(probability=True), whose folds calibrate any loss; or "
+        "wrap the classifier in sklearn.calibration.CalibratedClassifierCV"
     )
 
 
@@ -202,6 +203,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         On a cluster: rounds and bytes.
     solver_, status_ : str
         What was run; and ``"converged"`` where every certificate's ``relative_gap <= tol``, else why it stopped before.
+    calibration_ : Calibration
+        Of ``MKLClassifierCV``: the map from decision values to probabilities.
+    loo_predictions_ : array
+        Of ``MKLRegressor``, where it was asked for.
     decision_ : Decision
         Which solver, what it worked on (``representation``, ``storage``, ``place``, ``dtype``, ``bytes``), and why, in
         one sentence: ``reason``, which is also what ``str`` gives.  The rules are in docs/choosing.md.
@@ -240,6 +245,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     multi_class: str
     class_weight: ClassWeights
     classes_: NDArray[Any]
+    # not every estimator has folds
+    probability: bool = False
 
     def __init__(
         self,
@@ -451,6 +458,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     @available_where(_has_probabilities)
     @lazily
     def predict_proba(self, X: Samples) -> Array:
-        """Return class probabilities (logistic loss only): softmax, or one against the rest, normalised."""
+        """Return class probabilities: calibrated on folds, or those of the logistic loss.
+
+        With several classes the logistic loss has the softmax, or one against the rest, normalised.
+        """
         # what was fitted decides, and not what the parameters say now
-        return self.loss_.probabilities(self._decision(X))
+        calibration = FittedModel.of(self).calibration
+        if calibration is None:
+            return self.loss_.probabilities(self._decision(X))
+        return np.asarray(calibration.probabilities(self.decision_function(X)))

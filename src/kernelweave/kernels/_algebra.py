@@ -148,10 +148,19 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
         for placed, together in groupby(bare, key=lambda kernel: kernel._picks_columns):
             run = list(together)
             if not placed:
+                taken = [
+                    [view for view in schema.views if _takes(kernel, view in schema.of_objects)]
+                    for kernel in run
+                ]
+                if idle := [kernel.name for kernel, views in zip(run, taken, strict=True) if not views]:
+                    raise ValueError(
+                        f"kernel {idle[0]!r} takes none of the views ({', '.join(schema.views)})"
+                    )
                 run = [
                     OnColumns(kernel, positions, view, single=len(positions) == 1)
                     for view, positions in schema.views.items()
-                    for kernel in run
+                    for kernel, views in zip(run, taken, strict=True)
+                    if view in views
                 ]
             kernels += run
     counts = Counter(kernel.name for kernel in kernels)
@@ -163,6 +172,11 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
             '.named("..."); per_view names kernels after their view.'
         )
     return kernels
+
+
+def _takes(kernel: Kernel, objects: bool) -> bool:
+    """Whether a kernel takes the samples of a view, objects or numbers."""
+    return kernel.takes_objects if objects else kernel.takes_numbers
 
 
 def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._components import Component, Registry, nearest
-from ..views import Views
+from ..views import Pairs, Views
 
 
 @dataclass(eq=False, repr=False)
@@ -91,24 +91,31 @@ class Schema(NamedTuple):
     """Facts about the samples that a bank of kernels may know before it sees them.
 
     ``n_features`` is None for lists of objects, ``feature_names`` but for a data frame, ``views`` (the columns of every
-    view by its name) but for ``Views``, ``dtypes`` of the columns but for a data frame.
+    view by its name) but for ``Views``, ``dtypes`` of the columns but for a data frame; ``of_objects`` are the views
+    that hold no numbers.  Of ``Pairs`` there are ``sides``, the facts about left and right objects.
     """
 
     n_features: int | None = None
     feature_names: tuple[str, ...] | None = None
     views: dict[str, tuple[int, ...]] | None = None
     dtypes: tuple[Any, ...] | None = None
+    of_objects: frozenset[str] = frozenset()
+    sides: tuple[Any, Any] | None = None
+    one_kind: bool = False
 
     @classmethod
     def of(cls, samples: Any) -> Schema:
         """Read the schema off a two-dimensional array, sparse matrix or data frame.
 
         >>> import numpy as np
-        >>> Schema.of(np.zeros((5, 3)))
-        Schema(n_features=3, feature_names=None, views=None, dtypes=None)
+        >>> Schema.of(np.zeros((5, 3)))  # doctest: +ELLIPSIS
+        Schema(n_features=3, feature_names=None, views=None, dtypes=None, of_objects=frozenset(), sides=None, ...)
         """
+        if isinstance(samples, Pairs):
+            sides = cls.of(samples.left.objects), cls.of(samples.right.objects)
+            return cls(sides=sides, one_kind=samples.one_kind)
         if isinstance(samples, Views):
-            return cls(samples.shape[1], samples.feature_names, samples.groups)
+            return cls(samples.shape[1], samples.feature_names, samples.groups, of_objects=samples.of_objects)
         shape: Any = getattr(samples, "shape", ())
         if len(shape) != 2:
             return cls(None, None)
@@ -240,9 +247,15 @@ class Kernel(KernelSpec):
         The columns looked at; None for all.
     accepts_sparse, takes_objects, takes_indices : bool
         Whether samples may be a sparse matrix, any objects, or indices into something held elsewhere.
+    takes_numbers : bool
+        Whether samples may be rows of numbers; with views, kernels are placed on those that they take.
+    nonzeros : float or None
+        Of sparse ``features``, how many of a training sample's are not zero on average; None for dense ones.
     for_tables : bool
         Whether any table of numbers will do and every parameter has a default, so that the command line offers it by
         the name of its function.
+    for_texts : str
+        Whether entries of a column of texts will do: then the parameter that the command line gives numbers to.
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
@@ -263,7 +276,10 @@ class Kernel(KernelSpec):
     accepts_sparse: bool = False
     takes_objects: bool = False
     takes_indices: bool = False
+    takes_numbers: bool = True
+    nonzeros: float | None = None
     for_tables: bool = False
+    for_texts: str = ""
     sure: bool = True
     quick: bool = False
     is_settled: bool = False
@@ -319,6 +335,13 @@ class Kernel(KernelSpec):
         In ``shared`` kernels of a bank leave what the others can use (the median distance, say).
         """
         return self
+
+    def check_samples(self, A: Any, where: str = "", rows: np.ndarray | None = None) -> None:
+        """Raise where samples are no objects that the kernel takes, all of them at once, with their rows."""
+
+    def prepare(self, A: Any) -> tuple[Kernel, Any]:
+        """Return a kernel and samples that have the same values and take less time block by block."""
+        return self, A
 
     def features(self, A: Any) -> Any:
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""

@@ -208,7 +208,12 @@ def accepts(**earlier: str) -> Callable[[Factory], Factory]:
 
 
 def family_of(
-    make: Callable[..., OneKernel], values: Number | Numbers, what: str, *others: Any, whole: bool = False
+    make: Callable[..., OneKernel],
+    values: Number | Numbers,
+    what: str,
+    *others: Any,
+    whole: bool = False,
+    strict: bool = True,
 ) -> OneKernel | Stack:
     """Return ``make(value, *others)`` for one number, called ``what``, or the stack of these; each is checked first."""
     kernels = []
@@ -216,7 +221,7 @@ def family_of(
     for value in sorted(every) if isinstance(every, set) else every:
         # numpy scalars as Python numbers, which print and compare better
         number = value.item() if isinstance(value, np.generic) else value
-        checked_number(number, what, whole=whole)
+        checked_number(number, what, whole=whole, strict=strict)
         kernels.append(make(number, *others))
     if not kernels:
         raise ValueError("an empty sequence of parameters gives no kernel")

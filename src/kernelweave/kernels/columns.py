@@ -213,12 +213,16 @@ SEVERAL = "several views"
 def view_of(kernel: Kernel) -> str:
     """Return the label of the columns that a kernel is on; a held matrix is a view of its own.
 
+    That of a kernel of pairs is its left factor.
+
     >>> from kernelweave import kernels as kw
     >>> view_of(kw.linear()), view_of(kw.linear().on([0, 1])), view_of(kw.linear().on(0) * kw.linear().on(1))
     ('all features', 'features 0, 1', 'several views')
     """
     if kernel.family == "held":
         return str(kernel.name)
+    if kernel.family == "pair":
+        return str(kernel.left.name)  # type: ignore[attr-defined]
     labels: set[str] = set()
     remaining: list[Any] = [kernel]
     while remaining:
@@ -263,7 +267,8 @@ def column_groups(
 
 class Wrapper(
     Kernel,
-    passes_on="family decay accepts_sparse sure quick takes_objects takes_indices always exponent looks_at",
+    passes_on="family decay accepts_sparse sure quick takes_objects takes_indices takes_numbers nonzeros "
+    "always exponent looks_at",
 ):
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
@@ -283,7 +288,7 @@ class Wrapper(
 class Named(
     Wrapper,
     passes_on="columns _picks_columns is_settled base_key base base_diag points features portable_features "
-    "feature_columns linear_columns rank",
+    "feature_columns linear_columns rank check_samples prepare",
 ):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
 
@@ -344,6 +349,19 @@ class OnColumns(Wrapper, passes_on="is_settled"):
 
     def base_diag(self, A: Any) -> np.ndarray:
         return self.kernel.base_diag(self._picked(A))
+
+    def check_samples(self, A: Any, where: str = "", rows: np.ndarray | None = None) -> None:
+        if type(self.kernel).check_samples is Kernel.check_samples:  # no columns are cut out
+            return
+        if isinstance(A, Views):  # samples that lack the view have nothing to be looked at
+            rows = np.flatnonzero(A.present[:, np.unique(A.view_of(self.columns))].all(axis=1))
+            A = A[rows]
+        self.kernel.check_samples(self._picked(A), f" on {self.label or describe(self.columns)!r}", rows)
+
+    def prepare(self, A: Any) -> tuple[Kernel, Any]:
+        return (
+            (self, A) if type(self.kernel).prepare is Kernel.prepare else self.kernel.prepare(self._picked(A))
+        )
 
     def points(self, A: Any) -> np.ndarray | None:
         return self.kernel.points(self._picked(A))

@@ -29,7 +29,9 @@ KEPT = _listed(
         "banks.parts": "MeanScale Part",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
+        "estimators._calibration": "Calibration",
         "estimators._evidence": "Spread",
+        "estimators.survival": "Baseline Followed",
         "persistence._state": "SavedCurve",
         "problems.certificate": "Certificate",
         "similarity.fits": "SimilarityFit",
@@ -38,6 +40,7 @@ KEPT = _listed(
         "solvers.online": "Stream",
         "views.holder": "Views",
         "views.layout": "KnownViews MissingRates ViewLayout",
+        "views.pairs": "KnownSides Pairs Side",
     },
 )
 #: classes of earlier versions that are others today, which take their attributes
