@@ -113,6 +113,11 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         the kernel weights, their scale and C of all samples.  Those have seen the sample: errors of these predictions
         are a little too small, and intervals made of them carry no guarantee (docs/uncertainty.md).
 
+    See Also
+    --------
+    MKLRegressorCV : Chooses C and norm by cross-validation, or weights for many targets by evidence.
+    MeanKernelRidgeRegressor : Equal weights on the same kernels, the method to compare with.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
