@@ -80,6 +80,7 @@ GALLERY = [
     "plot_encoding_model.py",
     "plot_breeding.py",
     "plot_stability.py",
+    "plot_uncertainty.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",
     "plot_compare_solvers.py",
@@ -145,8 +146,15 @@ def name_groups(app, what, name, obj, options, lines):
         lines[at:at] = [f"Parameters by what they are about, in this order: {said}.", ""]
 
 
+def leave_out_of_search(app, doctree):
+    """Let a search find what is explained before what was measured or changed: of these pages it reads the titles."""
+    if re.match(r"results/|changelog|reproductions", app.env.docname):
+        app.env.metadata[app.env.docname]["nosearch"] = ""
+
+
 def setup(app):
     """Register the hooks above."""
+    app.connect("doctree-read", leave_out_of_search)
     app.connect("autodoc-process-docstring", name_groups, priority=400)  # before numpydoc reads the sections
     app.connect("source-read", for_the_site)
     app.connect("autodoc-skip-member", skip_routing)

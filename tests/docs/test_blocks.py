@@ -55,7 +55,8 @@ def test_python(pages, tmp_path):
 
 
 @pytest.mark.parametrize("page", AT_THE_PROMPT, ids=lambda page: page.name)
-def test_examples_at_the_prompt(page):
+def test_examples_at_the_prompt(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # examples may write files
     assert not [block for block in blocks(relative(page)) if not block.startswith(">>> ")]
     results = doctest.testfile(str(page), module_relative=False)
     assert results.attempted > 10

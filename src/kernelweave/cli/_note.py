@@ -9,7 +9,7 @@ from typing import Any
 
 from ._terminal import say
 
-COLUMNS = ("numbers", "categories")
+COLUMNS = ("numbers", "categories", "objects")
 TASKS = ("classification", "regression")
 
 
@@ -23,7 +23,9 @@ class Note:
     id: str | None  # column that names the rows
     rows: int  # number of training samples
     views: dict[str, list[str]] = field(default_factory=dict)  # columns of each; empty where none was named
-    columns: dict[str, str] = field(default_factory=dict)  # numbers or categories; empty for matrices
+    columns: dict[str, str] = field(
+        default_factory=dict
+    )  # numbers, categories or objects; empty for matrices
     gram: list[str] = field(default_factory=list)  # names of the kernel matrices; empty for columns
     missing: str = "error"  # what became of rows that lack a view
     fold_groups: str | None = None  # column whose rows of the same value were held out together

@@ -93,8 +93,9 @@ def predict(
     zcat new.csv.gz | kernelweave predict model.skops - -o - > predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
-    with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).  Names and
-    classes are written as they are: give --spreadsheet where the file will be opened in one.
+    with --id), the prediction, the decision values, and probabilities where the model has them (C chosen on folds, or
+    the logistic loss).  Names and classes are written as they are: give --spreadsheet where the file will be opened in
+    one.
     """
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if output != STANDARD and output.suffix.lower() not in WRITABLE:

@@ -64,10 +64,10 @@ def under(heading: str, *options: Any) -> Any:
 # fmt: off
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 TABLE_OPTIONS = (under("Text tables",
-    click.option("--separator", help="Of columns in text tables, e.g. ';', tab or space.  [default: found out]"),
-    click.option("--encoding", help="Of text tables, e.g. latin-1.  [default: found out]"),
+    click.option("--separator", help="Of columns in text tables, e.g. ';', tab or space.  [default: detected]"),
+    click.option("--encoding", help="Of text tables, e.g. latin-1.  [default: detected]"),
     click.option("--decimal", type=click.Choice([".", ","]),
-        help="Decimal point or comma in text tables.  [default: found out, column by column]"),
+        help="Decimal point or comma in text tables.  [default: detected, column by column]"),
     click.option("--comment", metavar="TEXT", help="Leave out lines of text tables that begin so, e.g. '#'."),
 ),)
 # fmt: on
@@ -124,6 +124,9 @@ FIT_OPTIONS = (
         click.option("--view", "views", multiple=True, metavar="NAME=COLUMNS|FILE",
             help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id."),
         click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels."),
+        click.option("--objects", multiple=True, metavar="COLUMN=KERNEL",
+            help="A column of texts and the kernel on it: sequence=spectrum:3,4,alphabet=protein, "
+            "smiles=fingerprint:1,2."),
         click.option("--missing", type=click.Choice(["error", "mean", "predict"]), default="error", show_default=True,
             help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict."),
         click.option("--kernels",
@@ -187,7 +190,7 @@ def fit(
         --class-weight balanced --norms l1 2 uniform --report report.html
 
     DATA is a CSV, TSV (also compressed, .csv.gz), Parquet, NPZ or NumPy file, or - for a text table on the standard
-    input.  Separator, encoding and decimal commas of text tables are found out, and said where they are unusual.
+    input.  Separator, encoding and decimal commas of text tables are detected, and reported if they are unusual.
     Numbers are standardised and missing ones replaced by the median; texts become columns of zeros and ones, a missing
     one being a category of its own.  What cannot be treated so (dates, texts that hardly repeat, empty columns) is
     refused with the column's name: --drop it.  Ids are texts: 00001 is not 1.

@@ -11,8 +11,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
 from sklearn.model_selection import check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
@@ -22,6 +20,7 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
+from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
 from ._parameters import Codes, FoldsLike, NormLike, Splits
@@ -43,7 +42,9 @@ EQUAL = 1e-12
 ROUGH = 1e-2
 
 
-def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object) -> Splits:
+def folds_of(
+    cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object, samples: object = None
+) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
@@ -52,8 +53,9 @@ def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, 
     splitter = check_cv(cv, y, classifier=classify)
     if cv is None or isinstance(cv, Integral):
         splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=0 if seed is None else seed)
-    # folds of a regression do not depend on the targets
-    return list(splitter.split(np.zeros((len(y), 1)), y if classify else None, groups))
+    # folds of a regression do not depend on the targets, and those of pairs on who is in them
+    X = samples if isinstance(samples, Pairs) else np.zeros((len(y), 1))
+    return list(splitter.split(X, y if classify else None, groups))
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,12 @@ class SearchResult:
     #: positions of held-out samples and their decision values with the chosen pair, one pair of arrays per fold
     held_out: list[tuple[Codes, Array]]
     #: the pairs of norm and C that the scores do not tell from the chosen one, and that one: ``choice``, ``norm``,
-    #: ``C``, ``score`` (and ``squared_error``, where that decides), ``tie``
+    #: ``C``, ``score`` (and the error, where that decides), ``tie``
     ties: pd.DataFrame
     #: score of every C on every fold, with the chosen norm
     scores: Array
-    #: whether these are squared errors, with a minus before them
-    errors: bool
+    #: name of the errors that these are, with a minus before them; None where they are scores
+    error: str | None
 
 
 @dataclass
@@ -89,7 +91,7 @@ class Search:
     #: increasing
     Cs: Array
     splits: Splits
-    #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
+    #: where ``error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
     #: of positions and decision values of held-out samples by fold: it decides where mean scores are equal
     loss: Callable[[list[tuple[Codes, Array]]], float]
@@ -97,6 +99,10 @@ class Search:
     stops: TimeShares
     #: place of the plan that is kept unless another is clearly ahead; None where the largest mean score decides
     default: int | None = 0
+    #: name of the error, which a score of the user's takes the place of
+    error: str = "squared_error"
+    #: whether ``score`` takes the decision values of all samples
+    sees_all: bool = False
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
@@ -116,7 +122,7 @@ class Search:
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
                     key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
-                    row = {**key, **self.score(values[test], test), **facts}
+                    row = {**key, **self.score(values if self.sees_all else values[test], test), **facts}
                     self.rows.append({**row, "score_time": time.perf_counter() - began})
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points
@@ -187,8 +193,8 @@ class Search:
                 KernelWeaveConvergenceWarning,
             )
             counted = table[table["fold"] < complete] if complete else table
-        errors = "squared_error" in counted
-        by = "squared_error" if errors else "score"
+        errors = self.error in counted
+        by = self.error if errors else "score"
         wide = {
             name: counted.pivot_table(index="fold", columns=["choice", "C"], values=name)
             for name in {by, "score"}
@@ -233,7 +239,7 @@ class Search:
         return SearchResult(
             self.plans[place], int(place), float(C), tasks, float(wide["score"].mean().get(best, np.nan)),
             table.drop(columns="choice"), self.held_out[best], ties, scores[place].reindex(columns=self.Cs).to_numpy(),
-            errors,
+            self.error if errors else None,
         )  # fmt: skip
 
     def _best(self, means: pd.Series[float], folds: int) -> tuple[int, float]:
@@ -298,11 +304,11 @@ class Search:
             ties = chosen.ties
             sentence = undecided(
                 ties["C"].to_numpy(), ties["norm"].tolist(), self.size,
-                ties["squared_error" if chosen.errors else "score"].to_numpy(),
-                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.errors,
+                ties[chosen.error or "score"].to_numpy(),
+                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.error,
             )  # fmt: skip
             said += () if sentence is None else (sentence,)
-        end = end_of_grid(chosen.C, self.Cs, chosen.scores, errors=chosen.errors)
+        end = end_of_grid(chosen.C, self.Cs, chosen.scores, error=chosen.error)
         if end is None:
             return said, ()
         return (*said, end[0]), (end[0],) if end[1] else ()
@@ -311,40 +317,6 @@ class Search:
     def size(self) -> int:
         """Fits of a fold."""
         return len(self.plans) * len(self.Cs)
-
-
-def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
-    """Return the mean over folds of the log loss of decision values, times the scale that is best for all together.
-
-    Decision values of a margin loss have no unit: the scale ``s > 0`` that minimises the mean over all samples of
-    ``log(1 + exp(-s y f))``, or of the cross-entropy of the softmax of ``s f``, gives them one.
-
-    ``held_out`` has the classes of every fold as numbers, and decision values ``(n,)`` of two classes or ``(n, k)``.
-
-    >>> right, wrong = (np.array([0, 1]), np.array([-1.0, 1.0])), (np.array([0, 1]), np.array([1.0, -1.0]))
-    >>> round(scaled_log_loss([right]), 6), round(scaled_log_loss([wrong]), 6)
-    (0.0, 0.693147)
-    """
-    # what the other classes have above the own one: the loss of a sample is log sum exp(s * above)
-    above = []
-    for codes, values in held_out:
-        whole = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
-        above.append(whole - whole[np.arange(len(codes)), codes][:, None])
-    pooled = np.concatenate(above)
-    size = float(np.max(np.abs(pooled)))
-    if not 0.0 < size < np.inf:
-        return float(np.log(pooled.shape[1])) if size == 0.0 else np.inf
-    unit = pooled / size
-
-    def slope(scale: float) -> float:
-        return float(np.mean(np.sum(softmax(scale * unit, axis=1) * unit, axis=1)))
-
-    best, far = 0.0, 1.0
-    if slope(0.0) < 0.0:
-        while slope(far) < 0.0 and far < 1e9:  # no scale is too large where all are on the right side
-            far *= 8.0
-        best = far if slope(far) <= 0.0 else float(brentq(slope, 0.0, far, xtol=1e-12, rtol=1e-12))
-    return float(np.mean([np.mean(logsumexp(best / size * one, axis=1)) for one in above]))
 
 
 def mean_shares(weights: Array) -> Array:

@@ -283,7 +283,7 @@ class ProximalNewton(Solver, registered_as="proximal_newton"):
         Of the samples of rows.
     """
 
-    needs = ("simple derivative", "block exponent")
+    needs = ("separable loss", "block exponent")
     default_max_iter = 200
     summary = "second-order steps on swept features, also with the l1 norm"
     mixes = False

@@ -118,6 +118,11 @@ def calibration_section(subject: Subject) -> str:
         f"on the line. They are {number(error)} away from it on average (expected calibration error); the Brier score "
         f"is {number(brier)} (0 is perfect)."
     )
+    if hasattr(subject.estimator, "calibration_"):
+        text += (
+            " The folds that gave the probabilities their scale lie inside the training part of each of these folds: "
+            "no sample is in both."
+        )
 
     def draw(ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
