@@ -22,9 +22,9 @@ from ._parameters import Codes, Device, Samples, Splits
 from ._plan import Plan, Task
 
 if TYPE_CHECKING:  # imported by those who choose by evidence: a classifier needs none of it
+    from ..evidence import Components, Criterion, Design, WeightChoice
     from ..problems.reml import RemlChoice
     from ._bind import Bound
-    from ..evidence import Components, Criterion, Design, WeightChoice
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,9 @@ def tasks_by_products(
         y, own = np.where(known, column, 0.0), weight * known
         if not known.any():
             raise ValueError(f"target {k} has no value at samples that have weight: leave it out")
-        criterion = ProductReml(bank, y, np.divide(1.0, own, out=np.full(len(y), np.inf), where=known), plan.fit_intercept)
+        criterion = ProductReml(
+            bank, y, np.divide(1.0, own, out=np.full(len(y), np.inf), where=known), plan.fit_intercept
+        )
         with time_limit(share) as deadline:
             deadline.has_point = deadline.outermost.winding_up = True
             choice = choose_by_products(criterion, plan.callback)

@@ -26,7 +26,16 @@ from ..exceptions import GridEndWarning
 from ..solvers import final_status
 from ._base import BaseMKL, facts_of, findings_of_weights
 from ._bind import Bound, bind, nuisance_kernels
-from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many, tasks_by_products
+from ._evidence import (
+    EVIDENCE,
+    Evidence,
+    Spread,
+    by_evidence,
+    criterion_of,
+    deviations,
+    refuse_too_many,
+    tasks_by_products,
+)
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
 from ._parameters import (
@@ -535,7 +544,9 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError("nuisance kernels are not for pairs: leave kernels out of kernels.pairs")
         tasks, choices, noise = tasks_by_products(bound, plan, Y, weight)
         fitted, tol, single = self._solve(bound, plan, tasks), plan.stop.tol, Y.ndim == 1
-        gaps = np.array([one.relative_gap for one in fitted.certificates or [fitted.certificate]])
+        gaps = np.array(
+            [one.relative_gap for one in (fitted.certificates or [fitted.certificate]) if one is not None]
+        )
         pairs = list(zip(choices, gaps, strict=True))
         status = np.array([final_status(c.status, gap, tol, chosen=True) for c, gap in pairs], dtype=object)
         order = ("stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
@@ -545,8 +556,8 @@ class MKLRegressorCV(MKLRegressor):
             f"after {choices[at].steps} steps of 'reml'", chosen=True,
         )  # fmt: skip
         replace(
-            fitted, norm_name="none (weights by reml)", learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="",
-            status=ended, solver="reml", findings=(*bound.findings, *fitted.findings),
+            fitted, norm_name="none (weights by reml)", learnt_kernels=np.ones(bound.bank.m, dtype=bool),
+            weights_rule="", status=ended, solver="reml", findings=(*bound.findings, *fitted.findings),
         ).write(self)  # fmt: skip
         value, slope = np.array([[c.point.value, c.point.slope] for c in choices]).T
         self.alpha_ = 0.5 / self.C_

@@ -38,7 +38,7 @@ FACTORS = np.exp(np.arange(-4.0, 9.0))
 
 @dataclass
 class RemlPoint:
-    """The criterion's slope at weights ``d``, and a model of its second derivatives; ``value`` where traces are exact."""
+    """The criterion's slope at weights d, and a model of its second derivatives; its value where traces are exact."""
 
     d: Array
     gradient: Array
@@ -110,10 +110,15 @@ class ProductReml:
                 x = x - (shift - ones * (np.sum(shift) / np.sum(ones)) if self.has_intercept else shift)
             traces += self.bank.storage.forms(x, z) / len(self.probes)
         return self._point(
-            d, coef, traces if known is None else traces + known, K.hessian(coef, self.noise, self.has_intercept)
+            d,
+            coef,
+            traces if known is None else traces + known,
+            K.hessian(coef, self.noise, self.has_intercept),
         )
 
-    def _point(self, d: Array, coef: Array, traces: Array, hessian: Array, value: float = np.nan) -> RemlPoint:
+    def _point(
+        self, d: Array, coef: Array, traces: Array, hessian: Array, value: float = np.nan
+    ) -> RemlPoint:
         q = max(float(self.y @ coef), np.finfo(float).tiny)
         shares = self.bank.quad(coef) / q
         hessian = hessian / q - np.outer(shares, shares)
