@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
 from .._components import store_parameters
-from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
+from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
 from ..banks import KernelFunction, support
@@ -49,13 +49,13 @@ from ._parameters import (
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
-    SEARCH,
     Search,
     SearchResult,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
+    shares_of_search,
 )
 from .cv import checked_Cs
 
@@ -455,7 +455,7 @@ class MKLRegressorCV(MKLRegressor):
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
         tasks = self._tasks(Y, weight, plan)
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:
