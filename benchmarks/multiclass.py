@@ -56,11 +56,11 @@ parameters; gaps are computed again from the definitions with NumPy alone. *sear
 in 5 folds, `MKLClassifierCV` beside `GridSearchCV(SVC)` on the mean kernel (built in the same time). *joint*: all
 classes in one problem beside one problem per class. *before*: the same fit with the source of commit {before}, each
 once; "more than" where it was given up after {patience:g} times as long. *many*: the same beside {many}, medians of
-{repeats}: *folds*, 350 generated samples of 27 overlapping classes, 40 % of the labels drawn again, with 48 kernels in 12
-views; *search*, `MKLClassifierCV` on it; *leaves*, 100 classes of 16 samples. MNIST without intercept, block norm 1.25 and
-a gap of 1e-2, 20,000 images in single precision with kernels computed where they are read. *softmax*: the multinomial
-loss beside scikit-learn's, and the log loss on 1,197 digits beside sigmoid calibration around the hinge, the lowest of
-C = 1, 10, 100 for both. *at*: the commit that was measured; parts can be measured at different times.
+{repeats}: *folds*, 350 generated samples of 27 overlapping classes, 40 % of the labels drawn again, with 48 kernels in
+12 views; *search*, `MKLClassifierCV` on it; *leaves*, 100 classes of 16 samples. MNIST without intercept, block norm
+1.25 and a gap of 1e-2, 20,000 images in single precision with kernels computed where they are read. *softmax*: the
+multinomial loss beside scikit-learn's, and the log loss on 1,197 digits beside sigmoid calibration around the hinge,
+the lowest of C = 1, 10, 100 for both. *at*: the commit that was measured; parts can be measured at different times.
 
 {targets}"""
 
