@@ -20,11 +20,8 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
-<<<<<<< HEAD
-from ..views import Pairs
-=======
 from ..solvers import Stop
->>>>>>> speed
+from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
 from ._parameters import Codes, FoldsLike, NormLike, Splits
@@ -146,14 +143,12 @@ class Search:
                     bar.update()
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
-<<<<<<< HEAD
-                    key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
-                    row = {**key, **self.score(values if self.sees_all else values[test], test), **facts}
-                    self.rows.append({**row, "score_time": time.perf_counter() - began})
-=======
-                    row = {**self._key(place, C, fold), **self.score(values[test], test), **facts}
+                    row = {
+                        **self._key(place, C, fold),
+                        **self.score(values if self.sees_all else values[test], test),
+                        **facts,
+                    }
                     self.rows.append({**row, "score_time": time.perf_counter() - began, "dropped": False})
->>>>>>> speed
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points
                     bar.update()

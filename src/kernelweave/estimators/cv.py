@@ -53,11 +53,7 @@ from ._search import (
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
-<<<<<<< HEAD
-=======
-    scaled_log_loss,
     shares_of_search,
->>>>>>> speed
 )
 from .classifier import MKLClassifier, codes_of
 

@@ -16,13 +16,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
-<<<<<<< HEAD
 from .._components import check_switch, store_parameters
-from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
-=======
-from .._components import store_parameters
 from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
->>>>>>> speed
 from .._fitted import FittedModel, set_optional
 from .._numerics.namespace import to_numpy
 from .._typing import Array
@@ -599,12 +594,7 @@ class MKLRegressorCV(MKLRegressor):
         Cs = checked_Cs(self.Cs)
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
-<<<<<<< HEAD
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
-=======
-        tasks = self._tasks(Y, weight, plan)
         stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
->>>>>>> speed
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:
