@@ -54,7 +54,8 @@ class RefLoss:
     conjugate: Callable[[np.ndarray, np.ndarray], np.ndarray]
     #: smallest and largest coefficient b = -u with a finite conjugate, as a function of y
     bounds: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-    regression: bool = False
+    #: whether targets are numbers; ``"counts"`` where they are counts, and decision values the logarithms of rates
+    regression: bool | str = False
     parameters: dict[str, float] = field(default_factory=dict)
     #: share of the total weight that the samples may have together, and the share that each has anyway
     budget: float = 1.0
@@ -265,6 +266,49 @@ class CoxLoss(RefLoss):
 COX = CoxLoss("cox", None, None, lambda y: (np.full(y.shape, -np.inf), np.where(y > 0, 1.0, 0.0)))
 
 
+def pinball(quantile: float) -> RefLoss:
+    return RefLoss(
+        "quantile",
+        lambda y, f: np.where(f > y, (1 - quantile) * (f - y), quantile * (y - f)),
+        lambda y, u: _in(u, -quantile, 1 - quantile, u * y),
+        lambda y: (np.full(y.shape, quantile - 1.0), np.full(y.shape, quantile)),
+        regression=True,
+        parameters={"quantile": quantile},
+    )
+
+
+def huber(delta: float) -> RefLoss:
+    def value(y, f):
+        r = np.abs(y - f)
+        return np.where(r <= delta, r * r / 2, delta * r - delta * delta / 2)
+
+    return RefLoss(
+        "huber",
+        value,
+        lambda y, u: _in(u, -delta, delta, u * y + u * u / 2),
+        lambda y: (np.full(y.shape, -delta), np.full(y.shape, delta)),
+        regression=True,
+        parameters={"delta": delta},
+    )
+
+
+def _half_deviance(y, f):
+    """``mu - y - y ln(mu / y)`` with ``mu = exp f``: y times ``exp(z) - 1 - z``, ``z = f - ln y``."""
+    some = np.where(y > 0, y, 1.0)
+    over = f - np.log(some)
+    with np.errstate(over="ignore"):  # far from any optimum
+        return np.where(y > 0, some * (np.expm1(over) - over), np.exp(f))
+
+
+POISSON = RefLoss(
+    "poisson",
+    _half_deviance,
+    lambda y, u: _in(-u, -np.inf, y, _a_ln_a(y + u) - (y + u) + y - _a_ln_a(y)),
+    lambda y: (np.full(y.shape, -np.inf), 1.0 * y),
+    regression="counts",
+)
+
+
 def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
     return RefLoss(
         "budgeted_hinge",
@@ -319,11 +363,22 @@ SOFTMAX = RefLoss(
 def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
     """The loss of a name, with its numbers: a width, an epsilon, or a budget and its base."""
     families = {
-        "huber_hinge": huber_hinge, "epsilon_insensitive": epsilon_insensitive, "budgeted_hinge": budgeted_hinge
+        "huber_hinge": huber_hinge, "epsilon_insensitive": epsilon_insensitive, "budgeted_hinge": budgeted_hinge,
+        "quantile": pinball, "huber": huber,
     }  # fmt: skip
     if name in families:
         return families[name](*numbers)
-    plain = (HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, CENSORED_SQUARED, MULTICLASS_HINGE, SOFTMAX, COX)
+    plain = (
+        HINGE,
+        SQUARED_HINGE,
+        LOGISTIC,
+        SQUARED,
+        CENSORED_SQUARED,
+        POISSON,
+        MULTICLASS_HINGE,
+        SOFTMAX,
+        COX,
+    )
     return next(loss for loss in plain if loss.name == name)
 
 
@@ -340,6 +395,11 @@ LOSSES = [
     CENSORED_SQUARED,
     budgeted_hinge(0.15),
     budgeted_hinge(0.3, 0.1),
+    pinball(0.5),
+    pinball(0.9),
+    huber(1.345),
+    huber(0.2),
+    POISSON,
 ]
 
 
@@ -1014,6 +1074,15 @@ def _conic_loss(cp, y, f, loss: RefLoss):
     if loss.name == "censored_squared":
         missed = np.log(np.abs(y)) - f
         return cp.multiply(y > 0, cp.square(missed)) + cp.multiply(y < 0, cp.square(cp.pos(missed)))
+    if loss.name == "quantile":
+        quantile = loss.parameters["quantile"]
+        return cp.maximum(quantile * (y - f), (1 - quantile) * (f - y))
+    if loss.name == "huber":
+        # the infimal convolution of a parabola and the absolute value
+        tail = cp.Variable(y.shape)
+        return cp.square(y - f - tail) / 2 + loss.parameters["delta"] * cp.abs(tail)
+    if loss.name == "poisson":
+        return cp.exp(f) - cp.multiply(y, f) - y + _a_ln_a(y)
     return cp.pos(cp.abs(f - y) - loss.parameters["epsilon"])
 
 
@@ -1035,12 +1104,14 @@ def kernel_stack(n: int = 24, m: int = 5, seed: int = 0) -> np.ndarray:
     return np.array(stack)
 
 
-def targets(n: int, regression: bool, seed: int = 0, columns: int | None = None) -> np.ndarray:
+def targets(n: int, regression: bool | str, seed: int = 0, columns: int | None = None) -> np.ndarray:
     """Targets with something to learn in them: functions of the columns that ``kernel_stack`` looks at."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     noise = np.random.default_rng(seed + 1).normal(size=(n, columns or 1))
     turn = np.arange(columns or 1)
     score = X[:, [1]] * np.cos(turn) + np.sin(2 * X[:, [2]]) + 0.5 * np.sin(turn) * X[:, [0]] + 0.4 * noise
+    if regression == "counts":
+        score = np.random.default_rng(seed + 2).poisson(np.exp(0.5 * score)).astype(float)
     y = score if regression else np.where(score > np.median(score, axis=0), 1.0, -1.0)
     return y[:, 0] if columns is None else y

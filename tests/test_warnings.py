@@ -129,7 +129,14 @@ def fits(cls, folder):
     import pandas as pd
 
     y = targets_of(cls)
-    if cls.__name__ in ("SimilarityClassifier", "Denoise", "Flip", "Shift", "Square", "SimilarityFeatures"):
+    if cls.__name__ in (
+        "SimilarityClassifier",
+        "DenoiseSpectrum",
+        "FlipSpectrum",
+        "ShiftSpectrum",
+        "SquareSpectrum",
+        "SimilarityFeatures",
+    ):
         symmetric = SIMILARITY + SIMILARITY.T
         yield made(cls), SIMILARITY, y
         yield made(cls, method="eskl", max_iter=1, tol=1e-9), symmetric, y
@@ -211,6 +218,7 @@ GIVEN = {
 }  # fmt: skip
 #: those that need something else, or have no samples
 ELSEWHERE = {
+    "risk_groups",
     "add_view",
     "split_r2",
     "r2_split",

@@ -60,6 +60,10 @@ class FittedModel:
     trace: pd.DataFrame | None = None
     #: how the kernels were kept, what solved the problems, and why
     decision: Decision | None = None
+    #: from decision values to probabilities, where held-out samples have said how
+    calibration: Any = None
+    #: of the training samples, each by the others, where that was asked for
+    loo_predictions: Array | None = None
     bank_bytes: int | None = None
     cluster: Any = None
     view_predictability: Any = None

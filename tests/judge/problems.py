@@ -32,7 +32,7 @@ SEVERAL = [
     "budgeted_hinge",
     "multinomial",
 ]
-REGRESSION = ["squared", "epsilon_insensitive"]
+REGRESSION = ["squared", "epsilon_insensitive", "quantile", "huber", "poisson"]
 SURVIVAL = ["cox", "cox", "censored_squared"]
 NORMS = ["l1", "l1", 1.1, 1.5, 2.0, 4.0, np.inf, "uniform", "entropy", "max", "fixed"]
 #: norms with numbers of their own, by the name under which the library has them
@@ -45,7 +45,8 @@ NOT_JUDGED: dict[str, str] = {}
 #: kinds of cases, and how often they are drawn
 KINDS = {
     "survival": 0.06,
-    "plain": 0.44,
+    "pairs": 0.08,
+    "plain": 0.36,
     "structured": 0.2,
     "targets": 0.08,
     "criterion": 0.12,
@@ -78,6 +79,8 @@ class Case:
     views: list[tuple[int, ...]] = field(default_factory=list)
     #: of survival: group of every sample that has a baseline hazard of its own
     strata: np.ndarray | None = None
+    #: columns that describe the left objects, where samples are pairs; the others describe the right ones
+    left_columns: int = 0
 
     @property
     def norm_name(self) -> str:
@@ -132,6 +135,11 @@ def make_case(seed: int, index: int) -> Case:
     present, views = None, []
     if kind == "missing":
         X, kernels, stack, present, views = _incomplete(other, n, codes, stack, tags)
+    left_columns = 0
+    if kind == "pairs":
+        X, kernels, left_columns = _pairs(other, n)
+        stack = None
+        tags += ["pairs"]
     m = len(kernels) if kernels is not None else len(stack)
     names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION, "survival": SURVIVAL}[task]
     loss = str(rng.choice(names)) if rng.random() < 0.7 else names[0]
@@ -146,8 +154,10 @@ def make_case(seed: int, index: int) -> Case:
     weight = _weights(rng, n, tags)
     case = Case(
         seed, index, str(task), X, y, weight, kernels, stack, loss, numbers, norm, given, parameters, tags,
-        present=present, views=views,
+        present=present, views=views, left_columns=left_columns,
     )  # fmt: skip
+    if kind == "pairs" and parameters["normalize"] == "cosine":
+        parameters["normalize"] = "trace"
     case.tags.append(f"kind {kind}")
     if kind == "survival":
         parameters.update(fit_intercept=True, center=False)
@@ -164,6 +174,8 @@ def make_case(seed: int, index: int) -> Case:
         _several_targets(other, case)
     elif kind == "criterion":
         _with_criterion(other, case)
+    if case.loss == "poisson":
+        case.y = np.floor(3.0 * np.abs(case.y))
     return case
 
 
@@ -259,6 +271,28 @@ def _incomplete(rng, n, codes, stack, tags):
         present[~present.any(axis=1), 0] = True
     tags.append("incomplete matrices" if stack is not None else "incomplete tables")
     return X, kernels, stack, present, views
+
+
+def _pairs(rng, n):
+    """Pairs of objects, the same one more than once at times: a row has the columns of both."""
+    left, right = (rng.normal(size=(int(rng.integers(2, 9)), int(rng.integers(1, 4)))) for _ in range(2))
+    X = np.hstack([left[rng.integers(len(left), size=n)], right[rng.integers(len(right), size=n)]])
+    sides = []
+    for first, last in ((0, left.shape[1]), (left.shape[1], X.shape[1])):
+        columns = tuple(range(first, last))
+        families = [KernelCase("linear", 1.0, False, columns), KernelCase("polynomial", 2, False, columns)]
+        families += [KernelCase("gaussian", float(w), False, columns) for w in 10.0 ** rng.uniform(-1, 1, 2)]
+        chosen = sorted(rng.choice(4, int(rng.integers(1, 4)), replace=False))
+        # the library adds a constant and an identity to both sides, and leaves out the products of each with itself
+        alone = [KernelCase("constant", columns=columns), KernelCase("identity", columns=columns)]
+        sides.append([families[i] for i in chosen] + alone)
+    kernels = [
+        KernelCase("pair", factors=(one, other))
+        for one in sides[0]
+        for other in sides[1]
+        if not one.family == other.family in ("constant", "identity")
+    ]
+    return np.ascontiguousarray(X), kernels, left.shape[1]
 
 
 def _targets(rng, task, n, tags):
@@ -390,6 +424,10 @@ def _kernels(rng, X, tags):
 def _numbers(rng, loss):
     if loss == "huber_hinge":
         return (float(rng.choice([1.0, 0.3])),)
+    if loss == "quantile":
+        return (float(rng.choice([0.05, 0.5, 0.9])),)
+    if loss == "huber":
+        return (float(rng.choice([0.1, 1.345, 30.0])),)
     if loss == "epsilon_insensitive":
         return (float(rng.choice([0.1, 0.0, 0.5])),)
     if loss == "budgeted_hinge":

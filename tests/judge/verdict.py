@@ -149,6 +149,13 @@ def samples_of(case: Case, rows: Any = None, pattern: Any = None) -> Any:
     """Samples as the library takes them; some rows of them, and these with a pattern of views of their own."""
     whole = rows is None
     rows = np.arange(len(case.y)) if whole else np.asarray(rows)
+    if case.left_columns:
+        from kernelweave import Pairs
+
+        sides = [case.X[:, : case.left_columns], case.X[:, case.left_columns :]]
+        found = [np.unique(side, axis=0, return_inverse=True) for side in sides]
+        objects, places = [one[0] for one in found], [np.ravel(one[1])[rows] for one in found]
+        return Pairs(*objects, np.column_stack(places))
     if case.present is None:
         if case.stack is None:
             return case.X[rows]
@@ -165,6 +172,13 @@ def samples_of(case: Case, rows: Any = None, pattern: Any = None) -> Any:
 
 
 def _spec(kernels: Any, bank: Case) -> Any:
+    if bank.left_columns:
+        made = [dict.fromkeys(kernel.factors[side] for kernel in bank.kernels) for side in range(2)]
+        specs = [
+            [_factor(kernels, case) for case in side if case.family not in ("constant", "identity")]
+            for side in made
+        ]
+        return kernels.pairs(left=specs[0], right=specs[1])
     made = []
     held = dict(bank.norm.held) if isinstance(bank.norm, NormCase) else {}
     for j, case in enumerate(bank.kernels):
@@ -183,6 +197,11 @@ def _spec(kernels: Any, bank: Case) -> Any:
     for kernel in made[1:]:
         spec = spec + kernel
     return spec
+
+
+def _factor(kernels: Any, case: Any) -> Any:
+    """A kernel of one side of pairs, whose columns are all of that side."""
+    return kernels.linear() if case.family == "linear" else getattr(kernels, case.family)(case.number)
 
 
 def _some_solver(case: Case, loss: Any, norm: Any, parameters: dict) -> str:
@@ -455,7 +474,8 @@ def _check_predictions(
         return
     said = np.asarray(estimator.predict(samples_of(case)))
     if case.task == "regression":
-        if not np.array_equal(said, decision):
+        meant = np.exp(decision) if case.loss == "poisson" else decision
+        if not np.array_equal(said, meant):
             violations.append("predictions are not the decision values")
     elif case.task == "survival":
         if not np.array_equal(said if case.loss == "cox" else -said, decision):

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 
 from .. import metrics
 from .._components import store_parameters
-from .._estimating import TimeShares, one_fit, warn_of_findings, weigh_samples
+from .._estimating import one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
 from ..banks.devices import on_host
@@ -42,7 +42,7 @@ from ._parameters import (
     SolverLike,
 )
 from ._plan import Plan, Task, norm_of_kernels
-from ._search import SEARCH, Search, folds_of, norm_plans
+from ._search import Search, folds_of, norm_plans, shares_of_search
 from .cv import checked_Cs
 
 #: events below which weights are hardly determined; share of events that are tied, and of samples with an event, of
@@ -262,6 +262,10 @@ random_state, storage, dtype, memory_budget, n_jobs, device :
         X, y = self._joined(X, y)
         times, event = metrics.read_survival(in_memory(y))
         training = training_inputs(self, X, plan.bank, times.size)
+        if training.kind == "pairs" and plan.loss.coupled:
+            raise ValueError(
+                "loss='cox' takes products of the whole kernel matrix, which pairs never have: use 'censored_squared'"
+            )
         weight = weigh_samples(on_host(in_memory(sample_weight)), training.n)
         if not np.any(weight[event] > 0):
             what = "sample with weight" if event.any() else "sample"
@@ -584,7 +588,7 @@ class MKLSurvivalCV(MKLSurvival):
                         f"fold {fold} has no {what} sample with the event ({events.size} of all have it): take fewer "
                         "folds"
                     )
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs))
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
         default = labels.index(own) if own in labels else 0
         bound = bind(training, plan.bank)

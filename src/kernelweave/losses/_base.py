@@ -7,6 +7,7 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -51,9 +52,6 @@ class CurvatureRoot(Protocol):
         """``R'K R``, of a matrix of all samples."""
 
 
-#: relative error of decision values that fit targets exactly, but for rounding
-FITTED = 1e4 * float(np.finfo(float).eps)
-
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
 
 
@@ -93,6 +91,19 @@ class Loss(Component):
     unit_name: ClassVar[str] = ""
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
+    #: columns of decision values that it is made for, None for any number of them
+    columns: int | None = None
+    #: whether predictions are moved to where held-out samples have them, once there are some
+    recentred: ClassVar[bool] = False
+    #: whether targets of a regression must be >= 0
+    not_negative: ClassVar[bool] = False
+    #: what held-out predictions of a regression are compared by, the mean of ``deviation``
+    error: ClassVar[str] = "squared_error"
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it has a gradient everywhere; one with a Lipschitz constant (``smoothness``) has."""
+        return self.smoothness is not None
 
     @property
     def has_quadratic_dual(self) -> bool:
@@ -150,6 +161,38 @@ class Loss(Component):
     def check(self) -> None:
         """Raise ValueError where a parameter is out of range."""
 
+    def check_targets(self, y: Array) -> None:
+        """Raise ValueError where targets of a regression are not what it is for."""
+        if self.not_negative and np.any(y < 0):
+            raise ValueError(
+                f"loss {self.registered_as!r} is for counts or rates, which are >= 0, and y has "
+                f"{float(np.nanmin(y)):g}: take another loss, such as 'squared' or 'huber'"
+            )
+
+    def settle(self, scale: Callable[[], float]) -> Loss:
+        """Return the loss with what it leaves to the data: ``scale()`` is that of the noise in the targets."""
+        return self
+
+    def column(self, k: int) -> Loss:
+        """Return the loss of one column of decision values."""
+        return self
+
+    def nearly_exact(self, y: Array, off: float) -> Array | None:
+        """Return decision values that fit targets but for a relative error, None where none do."""
+        return y * (1.0 + off) if "regression" in self.tasks else None
+
+    def predictions(self, f: Array) -> Array:
+        """Return the targets that decision values of a regression predict."""
+        return f
+
+    def without_offset(self, y: Array, offset: Array) -> tuple[Array, Array]:
+        """Return targets, and factors of C, with which ``f`` has the losses that ``f + offset`` has of y."""
+        return y - offset, np.ones_like(y)
+
+    def deviation(self, y: Array, predicted: Array) -> Array:
+        """What predictions of held-out targets are compared by, sample by sample; ``error`` is its name."""
+        return (y - predicted) ** 2
+
     def of_several_classes(self) -> Loss:
         """Return the loss that evaluates several classes together, where there is one, or else this one."""
         return self if self.joint_form is None else registry[self.joint_form]()
@@ -200,10 +243,6 @@ class Loss(Component):
         """
         return 0.0
 
-    def rounding(self, y: Array, c: Array) -> float:
-        """Return what rounding alone makes of ``total`` where targets are fitted exactly; 0 where they never are."""
-        return self.total(y, y * (1.0 + FITTED), c) if "regression" in self.tasks else 0.0
-
     def dual_budget(self, y: Array, c: Array) -> DualBudget | None:
         """Return the constraint on all coefficients of one column together, None where there is none."""
         return None
@@ -221,7 +260,7 @@ class Loss(Component):
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
         """Return the b that minimises ``total(y, f + b, c)``: a float, or one per column."""
         if f.ndim == 2:
-            return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
+            return np.array([self.column(k)._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
         return self._intercept(y, f, c)
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:

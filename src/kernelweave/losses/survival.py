@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._typing import Array
-from ._base import FITTED, CurvatureRoot, Loss, QuadraticDual
+from ._base import CurvatureRoot, Loss, QuadraticDual
 
 
 class SurvivalLoss(Loss):
@@ -44,6 +44,7 @@ class Cox(SurvivalLoss, registered_as="cox"):
     """
 
     has_curvature = True
+    smooth = True
     coupled = True
     unit_name = "nats per event"
 
@@ -157,5 +158,5 @@ class CensoredSquared(SurvivalLoss, registered_as="censored_squared"):
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         return QuadraticDual(np.log(np.abs(y)), 0.0, 0.5, *self.bounds(y))
 
-    def rounding(self, y: Array, c: Array) -> float:
-        return self.total(y, np.log(np.abs(y)) * (1.0 + FITTED), c)
+    def nearly_exact(self, y: Array, off: float) -> Array:
+        return np.log(np.abs(y)) * (1.0 + off)

@@ -271,7 +271,7 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
     forms = forms_doubt(lengths, point.beta).reshape(problem.m, -1).sum(axis=1)
     above = moved + _widened(problem, point.weights, point.quad, forms)
     below = _dual_doubt(problem, point, certificate, lengths, negligible)
-    if below > negligible and problem.fit_intercept:
+    if below > negligible and problem.fit_intercept and not problem.bank.by_products:
         # a constant kernel adds nothing to a form whose coefficients sum to zero; samples that are as long as the first
         # and at no angle to it are the same
         diagonals = np.maximum(problem.bank.diag(), 0.0)

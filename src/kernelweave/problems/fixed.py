@@ -82,6 +82,11 @@ class Inner:
         )
 
 
+def multiplies_only(K: Any) -> bool:
+    """Whether a mixed kernel is something to multiply with, such as ``banks.pairs.MixedProducts``, and no matrix."""
+    return getattr(K, "by_products", False) is True
+
+
 def solve_fixed(
     K: Any,
     loss: Loss,
@@ -109,6 +114,8 @@ def solve_fixed(
     keep_product : bool
         Whether ``start.decision`` is ``K start.beta`` for this very K.
     """
+    if multiplies_only(K):
+        return _solve_otherwise(Inner(K, loss, y, c, fit_intercept), target, start, keep_product)
     if not isinstance(K, np.ndarray):  # it lives on a device
         from .newton import fits_first_order, solve_first_order
 
@@ -161,13 +168,18 @@ def _solve_otherwise(
     from .newton import solve_coupled, solve_newton
 
     loss, y, c = inner.loss, inner.y, inner.c
+    if y.ndim == 1 and multiplies_only(inner.K):
+        from .by_products import solve_by_products
+
+        return solve_by_products(inner, target, start)
     if loss.joint:
         if loss.has_curvature:
             return solve_softmax(inner, target, start)
         return solve_joint(inner, target, start, keep_product)
     if loss.coupled:
         return solve_coupled(inner, target, start)
-    if y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1]))):
+    alike = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
+    if alike and not multiplies_only(inner.K):
         if loss.has_curvature:
             return solve_newton(inner, target, start)
         return solve_budgeted(inner, target, start, keep_product)
@@ -178,7 +190,9 @@ def _solve_otherwise(
             beta, decision = start.beta[:, k], start.decision[:, k]
             column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
         solved.append(
-            solve_fixed(inner.K, loss, y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product)
+            solve_fixed(
+                inner.K, loss.column(k), y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product
+            )
         )
     return FixedSolution(
         beta=np.stack([solution.beta for solution in solved], axis=1),

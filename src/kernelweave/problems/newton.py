@@ -116,16 +116,19 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
             step = step - np.multiply.outer(ones, shift)
         return np.asarray(step)
 
-    return descend(inner, direction, *_first_point(inner, start), target, exact=True)
+    return descend(inner, direction, *shrunk_start(inner, start), target, exact=True)
 
 
-def _first_point(inner: Inner, start: FixedSolution | None) -> tuple[Array, Array]:
-    """Coefficients to start from, and their product with K."""
+def shrunk_start(inner: Inner, start: FixedSolution | None) -> tuple[Array, Array]:
+    """Return coefficients to start from, and their product with K.
+
+    On a matrix that has grown since, a function many times too large sits where a loss is flat, and Newton's method
+    would halve its way back: the start is shrunk.
+    """
     if start is None:
-        return np.zeros(inner.y.shape), np.zeros(inner.y.shape)
+        zero = np.zeros(inner.y.shape)
+        return zero, zero
     beta, decision = start.beta, inner.K @ start.beta
-    # on a matrix that has grown since, a function many times too large sits where a loss is flat, and Newton's
-    # method would halve its way back: the start is shrunk
     factor, (value, _) = 1.0, inner.primal(beta, decision)
     for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
         trial, _ = inner.primal(shrink * beta, shrink * decision)
@@ -164,7 +167,7 @@ def solve_coupled(inner: Inner, target: float, start: FixedSolution | None) -> F
         step[root.order] += root.times(z)
         return step
 
-    best = descend(inner, direction, *_first_point(inner, start), target, exact=True)
+    best = descend(inner, direction, *shrunk_start(inner, start), target, exact=True)
     best = replace(best, bend=bend)
     size = float(np.mean(np.diagonal(inner.K)))
     if best.relative_gap <= max(target, ROUGH) or out_of_time() or not size > 0.0:
@@ -174,9 +177,9 @@ def solve_coupled(inner: Inner, target: float, start: FixedSolution | None) -> F
     share, stage = min(1.0, FIRST_STAGE / (size * high)), None
     while share < 1.0 and not out_of_time():
         at = replace(inner, c=share * inner.c)
-        stage = descend(at, direction, *_first_point(at, stage), ROUGH, exact=True)
+        stage = descend(at, direction, *shrunk_start(at, stage), ROUGH, exact=True)
         stage, share = replace(stage, beta=stage.beta * STAGE), min(1.0, STAGE * share)
-    last = descend(inner, direction, *_first_point(inner, stage), target, exact=True)
+    last = descend(inner, direction, *shrunk_start(inner, stage), target, exact=True)
     return last if last.gap < best.gap else best
 
 

@@ -33,6 +33,8 @@ CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
 FAR = 0.3
 #: share of the gap that a combination of cuts must promise to leave before the bank is read for it
 WORTH_READING = 0.1
+#: share of the tolerance that an inner solution of several classes is asked for at the finest: each digit is dear
+FINEST_SHARE = 0.01
 #: share of the promised fall of J that must have come true where the model is to bend by half of the Hessian
 KEPT = 0.7
 
@@ -167,6 +169,8 @@ class Newton(Solver, registered_as="newton"):
         # for losses with curvature, cannot be asked for the last digits
         expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
         finest = 1e-13 if problem.loss.has_curvature else 1e-10
+        if problem.loss.joint and not problem.loss.has_curvature:
+            finest = max(finest, FINEST_SHARE * state.tol)
         target = min(inner_target(0.1 * gap, state.tol), max(expected, finest))
         near, curvature = state.last.inner, state.centre.curvature
         if state.last is state.centre and curvature is not None:
@@ -241,7 +245,7 @@ class Newton(Solver, registered_as="newton"):
         if not state.kept or relative_gap(upper, state.own) <= FAR:
             return 1.0
         assert centre.curvature is not None
-        return 0.5 if centre.curvature.root.shape[0] > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
+        return 0.5 if centre.curvature.free > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
 
     def _closed_form_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
