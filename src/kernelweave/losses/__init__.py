@@ -3,11 +3,12 @@
 from ._base import DualBudget, Loss, QuadraticDual, make_loss, registry
 from .margin import BudgetedHinge, Hinge, HuberHinge, Logistic, SquaredHinge, budget_from_noise_rate
 from .multiclass import MulticlassHinge, Multinomial, own_class
+from .ordinal import Ordinal
 from .regression import EpsilonInsensitive, Huber, Pinball, Poisson, Squared
 
 __all__ = [
     "BudgetedHinge", "DualBudget", "EpsilonInsensitive", "Hinge", "Huber", "HuberHinge", "Logistic", "Loss",
-    "MulticlassHinge", "Multinomial", "Pinball", "Poisson", "QuadraticDual", "Squared", "SquaredHinge",
+    "MulticlassHinge", "Multinomial", "Ordinal", "Pinball", "Poisson", "QuadraticDual", "Squared", "SquaredHinge",
     "budget_from_noise_rate", "make_loss", "own_class", "registry",
 ]  # fmt: skip
 

@@ -71,6 +71,8 @@ class Loss(Component):
     least_squares: ClassVar[bool] = False
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
+    #: whether samples share thresholds that are best for all of them together: no sum over samples, and no intercept
+    pooled: ClassVar[bool] = False
     #: columns of decision values that it is made for, None for any number of them
     columns: int | None = None
     #: whether predictions are moved to where held-out samples have them, once there are some
@@ -199,6 +201,22 @@ class Loss(Component):
         low, high = self.box(y, c)
         unit = np.where((beta >= low) & (beta <= high), np.clip(beta / c, *self.bounds(y)), beta / c)
         return float(np.sum(c * -self.conjugate(y, -unit)))
+
+    def slopes(self, y: Array, f: Array, c: Array) -> Array:
+        """Derivative of ``total`` in f."""
+        return np.asarray(c * self.gradient(y, f))
+
+    def second_order(self, y: Array, f: Array, c: Array) -> tuple[Array, Array, Array]:
+        """Return D, N and Z of a ``pooled`` loss: ``D - D N (N'D N + Z)^-1 N'D`` is the second derivative of ``total``."""
+        raise NotImplementedError
+
+    def thresholds(self, y: Array, f: Array, c: Array) -> Array | None:
+        """Return the best thresholds of a ``pooled`` loss, None of others."""
+        return None
+
+    def scores(self, f: Array, thresholds: Array | None) -> Array:
+        """Return what tells classes apart, as ``decision_function`` has it, from a function's values."""
+        return f
 
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""

@@ -255,7 +255,7 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
     # the sum of value and intercept is rounded as well
     blur += 2.0 * UNIT_OF_VALUES * (np.abs(point.decision) + np.abs(certificate.intercept))
     # the worst that may have happened: every value moved to where its loss rises
-    moved = loss.total(y, f + blur * np.sign(loss.gradient(y, f)), c) - loss.total(y, f, c)
+    moved = loss.total(y, f + blur * np.sign(loss.slopes(y, f, c)), c) - loss.total(y, f, c)
     forms = forms_doubt(lengths, point.beta).reshape(problem.m, -1).sum(axis=1)
     above = moved + _widened(problem, point.weights, point.quad, forms)
     below = _dual_doubt(problem, point, certificate, lengths, negligible)

@@ -65,6 +65,9 @@ class Curvature:
         self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         loss, beta, y, c = problem.loss, inner.beta, problem.y, problem.c
+        if loss.pooled:
+            self._later = partial(_pooled_hessian, problem, principal_part(K, rows), inner, rows, products)
+            return
         if not loss.joint and y.ndim == 1:
             free, *part = _gather(problem, loss, K, beta, y, c, rows, products)
             self._parts = [tuple(part)]  # type: ignore[list-item]
@@ -246,6 +249,23 @@ def _least_squares_hessian(
         solved -= np.multiply.outer(ones, (ones @ solved) / (ones @ ones))
     by_kernel = np.moveaxis(solved.reshape(n, m, -1), 1, 0).reshape(m, -1)
     return np.asarray(by_kernel @ by_kernel.T)
+
+
+def _pooled_hessian(
+    problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
+) -> Array:
+    """H of a loss with thresholds for all samples together, which follow as an intercept does.
+
+    ``H = V'S V - V'S N (N'S N + Z)^-1 N'S V`` with ``S = (K + D^-1)^-1``.
+    """
+    D, N, Z = problem.loss.second_order(problem.y, inner.decision, problem.c)
+    root = np.sqrt(D[rows])[:, None]
+    block = root * np.asarray(K, dtype=float) * root.T
+    block.flat[:: rows.size + 1] += 1.0
+    columns = _stable_cholesky(block, 1e-15).solve(root * np.column_stack([products.T, N[rows]]))
+    gram, m = columns.T @ columns, problem.m
+    follows = np.linalg.lstsq(gram[m:, m:] + Z, gram[m:, :m], rcond=None)[0]
+    return np.asarray(gram[:m, :m] - gram[:m, m:] @ follows)
 
 
 def _softmax_hessian(

@@ -47,7 +47,7 @@ def descend(
     idle, short, lowest, precise, factorising = 0, 0, np.inf, FIRST, 0.0
     for iteration in range(1, MOST + 1):
         here, f = inner.primal(beta, decision)
-        gradient = np.asarray(inner.c * inner.loss.gradient(inner.y, f))
+        gradient = inner.loss.slopes(inner.y, f, inner.c)
         # the gradient at the best intercept is a point of the dual set: its sum is zero
         of_gradient = inner.project(-gradient)
         solution = inner.assess(of_gradient, inner.K @ of_gradient, iteration)
@@ -102,13 +102,19 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
     floor = 1e-14 * float(np.max(inner.c))
 
     def direction(beta: Array, f: Array, gradient: Array, precise: float) -> Array:
-        curvature = inner.c * inner.loss.curvature(inner.y, f)
+        pooled = inner.loss.second_order(inner.y, f, inner.c) if inner.loss.pooled else None
+        curvature = inner.c * inner.loss.curvature(inner.y, f) if pooled is None else pooled[0]
         root = np.sqrt(np.maximum(curvature.reshape(len(curvature), -1)[:, 0], floor))
         column = root.reshape(-1, *(1,) * (beta.ndim - 1))
         solve = _inverse((root[:, None] * inner.K) * root[None, :])
         # from the residual, not for the new point: its rounding shrinks with it
         step = -column * solve((beta + gradient) / column)
-        if inner.fit_intercept:
+        if pooled is not None:
+            # the thresholds follow: (K + D^-1) step - N shift = -D^-1 (beta + g), N'(beta + g + step) = -Z shift
+            _, N, Z = pooled
+            ones = column[:, None] * solve(column[:, None] * N)
+            step = step - ones @ np.linalg.lstsq(N.T @ ones + Z, N.T @ (beta + gradient + step), rcond=None)[0]
+        elif inner.fit_intercept:
             ones = root * solve(root)
             shift = np.sum(beta + step, axis=0) / np.sum(ones)
             step = step - np.multiply.outer(ones, shift)
