@@ -44,16 +44,13 @@ class Ordinal(Loss, registered_as="ordinal"):
         return np.array([-each._intercept(sides[:, k], f, c) for k in levels])
 
     def scores(self, f: Array, thresholds: Array | None) -> Array:
-        """Logarithms of the probabilities of the classes, of two classes the log-odds."""
+        """Logarithms of the probabilities of the classes."""
         assert thresholds is not None
-        over = f[:, None] - thresholds
-        if thresholds.size == 1:
-            return over[:, 0]
-        above = np.column_stack([np.ones(len(f)), expit(over), np.zeros(len(f))])
+        above = np.column_stack([np.ones(len(f)), expit(f[:, None] - thresholds), np.zeros(len(f))])
         return np.log(np.maximum(above[:, :-1] - above[:, 1:], np.finfo(float).tiny))
 
     def probabilities(self, f: Array) -> Array:
-        return np.exp(f) if f.ndim == 2 else np.column_stack([expit(-f), expit(f)])
+        return np.exp(f)
 
     def _shares(self, y: Array, f: Array, c: Array) -> tuple[Array, Array]:
         over = f[:, None] - self.thresholds(y, f, c)
@@ -135,7 +132,7 @@ def _rows_of(sums: Array, t: Array, f: Array) -> tuple[Array, Array]:
         low, high = np.where(off < 0, f, low), np.where(off > 0, f, high)
         moved = f - off / np.maximum(np.sum(p * (1.0 - p), axis=1), np.finfo(float).tiny)
         moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
-        arrived = np.all(np.abs(moved - f) <= 1e-15 * np.maximum(1.0, np.abs(f)))
+        arrived = np.all(np.abs(moved - f) <= 1e-9 * np.maximum(1.0, np.abs(f)))  # and the next step its square
         f = moved
         if arrived:
             break
