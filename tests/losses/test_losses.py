@@ -25,8 +25,8 @@ from kernelweave.losses import (
 )
 from references import LOSSES, golden_section
 
-#: joint losses judge whole rows: they have tests of their own
-ENTRYWISE = [name for name in registry if not registry[name].joint]
+#: joint losses judge whole rows, and pooled ones all samples together: they have tests of their own
+ENTRYWISE = [name for name in registry if not (registry[name].joint or registry[name].pooled)]
 VARIANTS = [
     *(registry[name]() for name in ENTRYWISE),
     HuberHinge(width=0.25),

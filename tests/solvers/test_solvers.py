@@ -373,7 +373,7 @@ def test_given_weights_with_zeros(solver):
 
 @pytest.mark.parametrize(
     ("loss", "value"),
-    [(name, 1.0) for name in losses if not losses[name].joint]
+    [(name, 1.0) for name in losses if not (losses[name].joint or losses[name].pooled)]
     + [
         (name, v)
         for name in losses
@@ -393,7 +393,7 @@ def test_one_class_or_a_constant_target(loss, norm, value):
     assert np.all(np.isfinite(solution.point.weights))
 
 
-@pytest.mark.parametrize("loss", [name for name in losses if not losses[name].joint])
+@pytest.mark.parametrize("loss", [name for name in losses if not (losses[name].joint or losses[name].pooled)])
 @pytest.mark.parametrize("norm", ["l1", "lp", "entropy", "uniform", "max"])
 @pytest.mark.filterwarnings("error")
 def test_kernels_of_zeros_leave_the_intercept(loss, norm):

@@ -178,11 +178,12 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
         )
         values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
         thresholds = fits[0].loss.thresholds(tasks[0].y, values[0], tasks[0].factors)
-        values = [fit.loss.scores(f, thresholds) for fit, f in zip(fits, values, strict=True)]
+        values = [fit.loss.class_scores(f, thresholds) for fit, f in zip(fits, values, strict=True)]
         return FittedModel(
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
-            C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, thresholds=thresholds, solver=fits[-1].solver,
-            decision=decision, n_passes=n_passes, function=function, findings=self._findings_of(tasks, values),
+            C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
+            thresholds=thresholds, decision=decision, n_passes=n_passes, function=function,
+            findings=self._findings_of(tasks, values),
         )  # fmt: skip
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ class Search:
                 }
                 points = [Point(fit.point.beta, fit.point.weights) for fit in fits]
                 whole = values[0] if len(values) == 1 else np.stack(values, axis=1)
-                whole = problem.loss.scores(whole, problem.loss.thresholds(problem.y, whole, problem.c))
+                whole = problem.loss.class_scores(whole, problem.loss.thresholds(problem.y, whole, problem.c))
                 yield place, steps[0][0], whole, facts, points
 
     def choose(self) -> SearchResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -245,7 +246,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     multi_class: str
     class_weight: ClassWeights
     classes_: NDArray[Any]
-    #: whether y may be a table of labels
+    #: whether y may be a table of labels, or classes in an order
     _takes_labels = True
 
     def __init__(
@@ -285,6 +286,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
                 f"loss {loss!r} judges all classes together: use multi_class='joint', or "
                 f"loss={'logistic' if loss.has_curvature else 'hinge'!r}"
             )
+        if loss.pooled and not self._takes_labels:
+            raise ValueError(
+                f"loss {loss!r} is for MKLClassifier and MKLClassifierCV, not {type(self).__name__}"
+            )
         if loss.pooled and n_classes == 2:  # with one threshold, which is the intercept
             return make_loss("logistic")
         return loss.of_several_classes() if n_classes > 2 and self.multi_class == "joint" else loss
@@ -299,8 +304,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks;
             a dict or list of tables, or ``Views``, of which kernels find their view by name; AnnData or MuData.
         y : array of shape (n,) or (n, k), or str
-            Class labels; with AnnData and MuData also the column of ``obs`` that has them.  A table of zeros and ones is
-            k labels, of which a sample has any number.
+            Class labels; with AnnData and MuData also the column of ``obs`` that has them.  A table of zeros and ones
+            is k labels, of which a sample has any number.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -458,17 +463,21 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """Check a table of several labels; return it as zeros and ones."""
         table = check_array(y, accept_sparse=True, dtype=None, input_name="y", ensure_min_features=2)
         if self.class_weight is not None:
-            raise ValueError("class_weight goes with one class per sample, not with several labels: leave it out")
+            raise ValueError(
+                "class_weight goes with one class per sample, not with several labels: leave it out"
+            )
         loss = make_loss(self.loss)
         if loss.joint or loss.pooled:
-            raise ValueError(f"loss {loss!r} is for one class per sample: for several labels take 'hinge' or 'logistic'")
+            raise ValueError(
+                f"loss {loss!r} is for one class per sample: for several labels take 'hinge' or 'logistic'"
+            )
         codes: Codes = np.asarray(table.toarray() if hasattr(table, "toarray") else table).astype(np.intp)
         return codes
 
     def _scores(self, X: Samples) -> Array:
         """Return the values of the functions, or what ordered classes have in their place."""
         values, thresholds = self._decision(X), vars(self).get("thresholds_")
-        return values if thresholds is None else self.loss_.scores(values, thresholds)
+        return values if thresholds is None else self.loss_.class_scores(values, thresholds)
 
     @lazily
     def decision_function(self, X: Samples) -> Array:
@@ -508,5 +517,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self._takes_labels
+        with suppress(ValueError):  # of a loss that is none
+            loss = make_loss(self.loss)
+            tags.classifier_tags.multi_label = self._takes_labels and not (loss.joint or loss.pooled)
         return tags

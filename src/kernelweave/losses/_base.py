@@ -207,14 +207,14 @@ class Loss(Component):
         return np.asarray(c * self.gradient(y, f))
 
     def second_order(self, y: Array, f: Array, c: Array) -> tuple[Array, Array, Array]:
-        """Return D, N and Z of a ``pooled`` loss: ``D - D N (N'D N + Z)^-1 N'D`` is the second derivative of ``total``."""
+        """Return D, N, Z of a ``pooled`` loss: second derivative of ``total`` is ``D - D N (N'D N + Z)^-1 N'D``."""
         raise NotImplementedError
 
     def thresholds(self, y: Array, f: Array, c: Array) -> Array | None:
         """Return the best thresholds of a ``pooled`` loss, None of others."""
         return None
 
-    def scores(self, f: Array, thresholds: Array | None) -> Array:
+    def class_scores(self, f: Array, thresholds: Array | None) -> Array:
         """Return what tells classes apart, as ``decision_function`` has it, from a function's values."""
         return f
 

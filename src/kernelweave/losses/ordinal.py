@@ -13,8 +13,11 @@ from .._typing import Array
 from ._base import Loss
 from .margin import Logistic
 
-#: steps of Newton's method at most, what is left of a margin of the table where it has arrived, shares next to 0 and 1
-STEPS, ARRIVED, NEXT = 100, 1e-12, 1e-13
+#: steps of Newton's method at most, and the share of a column's sum that is left where it has arrived
+STEPS, ARRIVED = 100, 1e-9
+#: by how much coefficients may be outside their box, distance from a threshold at which shares are 0 or 1
+NEXT, FAR = 1e-13, 740.0
+TINY = float(np.finfo(float).tiny)
 
 
 class Ordinal(Loss, registered_as="ordinal"):
@@ -43,32 +46,33 @@ class Ordinal(Loss, registered_as="ordinal"):
         sides, each = np.where(y[:, None] > levels, 1.0, -1.0), Logistic()
         return np.array([-each._intercept(sides[:, k], f, c) for k in levels])
 
-    def scores(self, f: Array, thresholds: Array | None) -> Array:
+    def class_scores(self, f: Array, thresholds: Array | None) -> Array:
         """Logarithms of the probabilities of the classes."""
         assert thresholds is not None
         above = np.column_stack([np.ones(len(f)), expit(f[:, None] - thresholds), np.zeros(len(f))])
-        return np.log(np.maximum(above[:, :-1] - above[:, 1:], np.finfo(float).tiny))
+        return np.log(np.maximum(above[:, :-1] - above[:, 1:], TINY))
 
     def probabilities(self, f: Array) -> Array:
         return np.exp(f)
 
-    def _shares(self, y: Array, f: Array, c: Array) -> tuple[Array, Array]:
-        over = f[:, None] - self.thresholds(y, f, c)
-        return over, np.asarray(expit(over))
+    def _sides(self, y: Array, f: Array, c: Array) -> tuple[Array, Array]:
+        """Return s_ik, and how far decision values are on the right side of the thresholds."""
+        t = self.thresholds(y, f, c)
+        sides = np.where(y[:, None] > np.arange(t.size), 1.0, -1.0)
+        return sides, sides * (f[:, None] - t)
 
     def total(self, y: Array, f: Array, c: Array) -> float:
-        over, _ = self._shares(y, f, c)
-        above = y[:, None] > np.arange(over.shape[1])
-        return float(c @ np.sum(softplus(np.where(above, -over, over)), axis=1))
+        return float(c @ np.sum(softplus(-self._sides(y, f, c)[1]), axis=1))
 
     def slopes(self, y: Array, f: Array, c: Array) -> Array:
-        return np.asarray(c * (np.sum(self._shares(y, f, c)[1], axis=1) - y))
+        sides, inside = self._sides(y, f, c)
+        return np.asarray(-c * np.sum(sides * expit(-inside), axis=1))
 
     def second_order(self, y: Array, f: Array, c: Array) -> tuple[Array, Array, Array]:
-        _, p = self._shares(y, f, c)
-        bend = c[:, None] * p * (1.0 - p)
+        _, inside = self._sides(y, f, c)
+        bend = c[:, None] * expit(inside) * expit(-inside)
         D = bend.sum(axis=1)
-        N = bend / np.maximum(D, np.finfo(float).tiny)[:, None]
+        N = bend / np.maximum(D, TINY)[:, None]
         return D, N, np.diag(bend.sum(axis=0)) - bend.T @ N
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
@@ -84,56 +88,57 @@ class Ordinal(Loss, registered_as="ordinal"):
     def gain(self, y: Array, beta: Array, c: Array) -> float:
         """Entropy of the table with these coefficients that has the most; -inf where there is none.
 
-        The table has given sums of rows and columns, so it is ``p_ik = 1 / (1 + exp(t_k - f_i))``: for given t every row
-        is a search for f_i, and Newton's method in t balances the columns.  Nothing is proved by a table that misses
-        the sums of its columns.
+        The sums of its rows and columns are given, so it is ``p_ik = 1 / (1 + exp(t_k - f_i))``: for given t a row is
+        a search for f_i, and Newton's method in t balances the columns.
         """
         used = c > 0
         y, beta, c = y[used], beta[used], c[used]
         if not np.any(beta):
             return 0.0  # a table of zeros and ones
-        whole = float(np.sum(c))
-        dues = np.array([float(np.sum(c[y > k])) for k in range(int(np.max(y)))])
-        open_ = (dues > 0) & (dues < whole)
-        # where nobody, or everybody, is above a threshold, shares are zero, or one
-        rows, dues = y - beta / c - np.count_nonzero(dues >= whole), dues[open_]
-        if np.any(rows < -ARRIVED) or np.any(rows > dues.size + ARRIVED):
+        above = y[:, None] > np.arange(int(np.max(y)))
+        share = c @ above / np.sum(c)
+        some = (share > 0.0) & (share < 1.0)  # below or above the other thresholds is nobody
+        sides, t, b = np.where(above[:, some], 1.0, -1.0), -logit(share[some]), beta / c
+        most = np.count_nonzero(sides > 0, axis=1)
+        low, high = most - t.size - NEXT, most + NEXT
+        if np.any(b < low) or np.any(b > high):
             return -np.inf
-        rows = np.clip(rows, NEXT, dues.size - NEXT)
-        t, f = -logit(dues / whole), np.zeros_like(rows)
-        value, missed, best = np.inf, np.inf, -np.inf
+        b, f = np.clip(b, low + 2 * NEXT, high - 2 * NEXT), np.zeros_like(b)
         for _ in range(STEPS):
-            f, p = _rows_of(rows, t, f)
-            off = dues - c @ p  # the gradient of what is minimised over t
-            here = float(c @ (np.sum(softplus(f[:, None] - t), axis=1) - rows * f) + dues @ t)
-            missed = float(np.max(np.abs(off)))
-            if missed <= ARRIVED * whole:
-                over = f[:, None] - t
-                best = max(best, float(c @ np.sum(softplus(over) - p * over, axis=1)))
-            if missed <= 1e-15 * whole or (np.isfinite(best) and here >= value):
-                break
-            bend = c[:, None] * p * (1.0 - p)
-            D = np.maximum(bend.sum(axis=1), np.finfo(float).tiny)
-            hessian = np.diag(bend.sum(axis=0)) - bend.T @ (bend / D[:, None])
-            step = -np.linalg.lstsq(hessian, off, rcond=None)[0]
+            f = _values_of(b, sides, t, f)
+            inside = sides * (f[:, None] - t)
+            a = c[:, None] * expit(-inside)
+            off, bend = np.sum(sides * a, axis=0), a * expit(inside)
+            hessian = np.diag(bend.sum(axis=0)) - bend.T @ (
+                bend / np.maximum(bend.sum(axis=1), TINY)[:, None]
+            )
+            scale = 1.0 / np.sqrt(np.maximum(bend.sum(axis=0), TINY))
+            step = scale * np.linalg.lstsq(scale[:, None] * hessian * scale, scale * off, rcond=None)[0]
+            if np.max(np.abs(off)) <= ARRIVED * np.sum(a):
+                size = np.abs(inside)
+                entropy = float(c @ np.sum(softplus(-size) + size * expit(-size), axis=1))
+                # the value is that of the balanced table, to second order and from below
+                return entropy + float(off @ t) - float(off @ step)
             # beyond a few units the quadratic model means nothing
-            t, value = t + step * min(1.0, 3.0 / max(float(np.max(np.abs(step))), 1e-300)), here
-        return best
+            t = t - step * min(1.0, 3.0 / max(float(np.max(np.abs(step))), TINY))
+        return -np.inf
 
 
-def _rows_of(sums: Array, t: Array, f: Array) -> tuple[Array, Array]:
-    """Return f and ``p_ik = 1 / (1 + exp(t_k - f_i))`` with these sums of rows, from near f."""
-    at = logit(sums / t.size)
-    low, high = np.min(t) + at, np.max(t) + at
+def _values_of(b: Array, sides: Array, t: Array, f: Array) -> Array:
+    """Return f with ``sum_k s_ik / (1 + exp(s_ik (f_i - t_k))) = b_i``, from near f."""
+    low, high = np.full_like(f, np.min(t) - FAR), np.full_like(f, np.max(t) + FAR)
     f = np.clip(f, low, high)
     for _ in range(STEPS):
-        p = np.asarray(expit(f[:, None] - t))
-        off = p.sum(axis=1) - sums
-        low, high = np.where(off < 0, f, low), np.where(off > 0, f, high)
-        moved = f - off / np.maximum(np.sum(p * (1.0 - p), axis=1), np.finfo(float).tiny)
+        inside = sides * (f[:, None] - t)
+        a = expit(-inside)
+        off = np.sum(sides * a, axis=1) - b  # falls with f
+        low, high = np.where(off > 0, f, low), np.where(off < 0, f, high)
+        moved = f + off / np.maximum(np.sum(a * expit(inside), axis=1), TINY)
         moved = np.where((moved >= low) & (moved <= high), moved, 0.5 * (low + high))
-        arrived = np.all(np.abs(moved - f) <= 1e-9 * np.maximum(1.0, np.abs(f)))  # and the next step its square
+        arrived = np.all(
+            np.abs(moved - f) <= 1e-9 * np.maximum(1.0, np.abs(f))
+        )  # and the next step its square
         f = moved
         if arrived:
             break
-    return f, np.asarray(expit(f[:, None] - t))
+    return f

@@ -113,7 +113,9 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
             # the thresholds follow: (K + D^-1) step - N shift = -D^-1 (beta + g), N'(beta + g + step) = -Z shift
             _, N, Z = pooled
             ones = column[:, None] * solve(column[:, None] * N)
-            step = step - ones @ np.linalg.lstsq(N.T @ ones + Z, N.T @ (beta + gradient + step), rcond=None)[0]
+            step = (
+                step - ones @ np.linalg.lstsq(N.T @ ones + Z, N.T @ (beta + gradient + step), rcond=None)[0]
+            )
         elif inner.fit_intercept:
             ones = root * solve(root)
             shift = np.sum(beta + step, axis=0) / np.sum(ones)
