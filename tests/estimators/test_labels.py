@@ -134,7 +134,7 @@ def test_what_is_for_one_class_is_refused(estimator, words):
 
 
 def test_no_weight_at_all_is_refused():
-    with pytest.raises(ValueError, match="(?i)sample weights"):
+    with pytest.raises(ValueError, match=r"(?i)sample weights"):
         MKLClassifier(BANK).fit(X, Y, sample_weight=np.zeros(90))
 
 
