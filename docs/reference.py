@@ -105,6 +105,7 @@ PAGES = [
         "Matrices that are not kernels: :doc:`../similarities`.",
         ("similarity",),
     ),
+    Page("metrics", "Survival", "Times to an event, curves and scores: :doc:`../survival`.", ("metrics",)),
     Page("omics", "Omics", "Tables of cells and gene sets: :doc:`../groups`.", ("omics",)),
     Page("crowd", "Labels of a crowd", "Several annotators: :doc:`../noisy_labels`.", ("crowd",)),
     Page(

@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, TypeVar
+from functools import update_wrapper, wraps
+from types import MethodType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -123,6 +124,33 @@ class TimeShares:
         """Whether no time is left, or the fit was interrupted."""
         limit = self.stop.max_seconds
         return interrupted() or (limit is not None and time_spent() >= self.share * limit)
+
+
+class _Conditional:
+    """A method that some objects do not have; see :func:`available_where`."""
+
+    def __init__(self, method: Callable[..., Any], check: Callable[[Any], object]) -> None:
+        update_wrapper(self, method)  # type: ignore[arg-type]
+        self.method, self.check = method, check
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None:
+            return self.method
+        try:
+            self.check(owner)
+        except AttributeError as error:
+            name = f"This {type(owner).__name__!r} has no attribute {self.method.__name__!r}"
+            raise AttributeError(f"{name}: {error}") from None
+        return MethodType(self.method, owner)
+
+
+def available_where(check: Callable[[Any], object]) -> Callable[[Method], Method]:
+    """Decorate a method that is there where ``check`` raises no AttributeError, whose reason is in the error itself."""
+
+    def decorate(method: Method) -> Method:
+        return cast(Method, _Conditional(method, check))
+
+    return decorate
 
 
 def one_column(y: np.ndarray) -> np.ndarray:

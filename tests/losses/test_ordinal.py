@@ -62,11 +62,17 @@ def test_slopes_and_second_derivatives_by_differences():
         return np.array([(function(f + step) - function(f - step)) / (2 * h) for step in steps])
 
     np.testing.assert_allclose(
-        LOSS.slopes(y, f, c), by_differences(lambda f: LOSS.total(y, f, c)), rtol=1e-6, atol=1e-8
+        LOSS.total_gradient(y, f, c), by_differences(lambda f: LOSS.total(y, f, c)), rtol=1e-6, atol=1e-8
     )
-    D, N, Z = LOSS.second_order(y, f, c)
-    whole = np.diag(D) - (D[:, None] * N) @ np.linalg.solve(N.T @ (D[:, None] * N) + Z, (D[:, None] * N).T)
-    np.testing.assert_allclose(whole, by_differences(lambda f: LOSS.slopes(y, f, c)), rtol=1e-6, atol=1e-7)
+    whole = by_differences(lambda f: LOSS.total_gradient(y, f, c))
+    root = LOSS.hessian_root(y, f, c)
+    R = np.column_stack([root.times(one) for one in np.eye(root.order.size)])
+    np.testing.assert_allclose(R @ R.T, whole[np.ix_(root.order, root.order)], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(root.transposed(np.eye(root.order.size)), R, atol=1e-12)
+    K = ref.kernel_stack(15, 2).sum(axis=0)
+    inside = K[np.ix_(root.order, root.order)]
+    np.testing.assert_allclose(root.sandwich(K), R.T @ inside @ R, rtol=1e-9, atol=1e-12)
+    assert np.linalg.eigvalsh(np.diag(LOSS.total_curvature(y, f, c)) - whole).min() > -1e-6
     assert LOSS.best_intercept(y, f, c) == 0.0
 
 
@@ -75,10 +81,10 @@ def test_gain_and_total_are_conjugates(seed):
     """Fenchel-Young: a lower bound for every table, and attained by the slopes; nothing outside the dual set."""
     y, f, c = sample(seed=seed, classes=2 + seed % 3)
     rng = np.random.default_rng(seed)
-    beta = -LOSS.slopes(y, f, c)
+    beta = -LOSS.total_gradient(y, f, c)
     assert LOSS.gain(y, beta, c) == pytest.approx(LOSS.total(y, f, c) + beta @ f, rel=1e-9)
     for _ in range(10):
-        other = -LOSS.slopes(y, rng.normal(scale=rng.choice([0.1, 1.0, 20.0]), size=y.size), c)
+        other = -LOSS.total_gradient(y, rng.normal(scale=rng.choice([0.1, 1.0, 20.0]), size=y.size), c)
         share = rng.uniform()
         mixed = share * beta + (1 - share) * other
         bound = LOSS.gain(y, mixed, c)
@@ -107,7 +113,7 @@ def test_gain_keeps_its_digits_where_classes_are_far_apart(scale):
     y, _, c = sample(n=20)
     c = scale * np.maximum(c, 0.5)
     f = 30.0 * y + np.linspace(-1, 1, 20)
-    beta = -LOSS.slopes(y, f, c)
+    beta = -LOSS.total_gradient(y, f, c)
     with np.errstate(all="raise", under="ignore"):
         value = LOSS.gain(y, beta, c)
     assert value > 0
@@ -121,14 +127,14 @@ def test_two_classes_are_the_logistic_loss():
     b = Logistic().best_intercept(sides, f, c)
     assert LOSS.thresholds(y, f, c) == pytest.approx([-b], abs=1e-10)
     assert LOSS.total(y, f, c) == pytest.approx(Logistic().total(sides, f + b, c), rel=1e-12)
-    beta = -LOSS.slopes(y, f, c)
+    beta = -LOSS.total_gradient(y, f, c)
     assert LOSS.gain(y, beta, c) == pytest.approx(Logistic().gain(sides, beta, c), rel=1e-9)
 
 
 def test_a_class_without_weight_has_no_part():
     y, f, c = sample()
     c = np.where(y == 3, 0.0, c)
-    beta = -LOSS.slopes(y, f, c)
+    beta = -LOSS.total_gradient(y, f, c)
     few = y < 3
     assert LOSS.total(y, f, c) == pytest.approx(LOSS.total(y[few], f[few], c[few]), rel=1e-9)
     assert LOSS.gain(y, beta, c) == pytest.approx(LOSS.gain(y[few], beta[few], c[few]), rel=1e-9)

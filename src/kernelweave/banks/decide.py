@@ -40,6 +40,8 @@ class Abilities:
 
     #: names of the solvers that serve both, of those that the rules know
     serves: frozenset[str] = frozenset()
+    #: the loss is smooth, and evaluates every sample and class by itself
+    smooth: bool = False
     #: the derivative of the loss is a sigmoid
     sigmoid: bool = False
     #: the loss is made of planes: no curvature, no ridge, and samples are added up one by one
@@ -70,8 +72,8 @@ class Facts:
     m: int
     can: Abilities = Abilities()
     place: Place = "host"
-    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels, or
-    #: ``incomplete`` samples, whose kernels are completed
+    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels,
+    #: ``pairs`` of objects, or ``incomplete`` samples, whose kernels are completed
     samples: str = "numbers"
     #: kernels without explicit features, and the name of the first
     unranked: int = 0
@@ -178,6 +180,9 @@ class Case:
         self.swept = self.kept.representation == "features" and far
         #: the mixed kernel of all samples takes too much memory
         self.too_many = not self.kept.whole or 8 * self.n**2 > facts.process_memory // MIXED_SHARE
+        self.too_many &= not (self.kept.storage == "products" and self.can.smooth)
+        #: the only type of numbers that products are computed in
+        self.double = "float64"
         #: explicit features of all kernels are in this process's memory
         self.at_hand = self.kept.rank is not None
 
@@ -185,7 +190,7 @@ class Case:
         """Find out which kernels become features in this process's memory; ``is_open``: any solver may run."""
         n = facts.n
         #: kernels are computed from samples in this process's memory, and may stay there
-        self.in_memory = facts.place == "host" and facts.samples in ("numbers", "other")
+        self.in_memory = facts.place == "host" and facts.samples in ("numbers", "other", "pairs")
         self.in_memory &= self.storage != "stream" and not (self.storage == "lowrank" and facts.unranked)
         #: features are computed in every sweep, because that is asked for or rows are not in memory
         self.streams = self.storage == "stream" or (self.auto and facts.samples == "rows")
@@ -322,6 +327,13 @@ KEEPING = (
         lambda c: c.facts.place == "host" and c.facts.samples == "incomplete" and c.facts.needed <= c.memory,
         "{0:kernels} on {0:n} samples, completed within {0:needed} of {0:memory}",
         words="completed matrices", representation="gram", storage="dense", size="needed",
+    ),
+    Rule(
+        "products of pairs", "samples are pairs of objects, and matrices of the objects of each side fit",
+        lambda c: c.facts.place == "host" and c.facts.samples == "pairs" and c.auto and c.facts.needed <= c.memory,
+        "{0:kernels} on {0:n} pairs from matrices of both sides in {0:needed} of {0:memory}",
+        words="products", representation="gram", storage="products", size="needed",
+        dtype="double",
     ),
     Rule(
         "given matrices", "the kernels are matrices in memory",
@@ -556,6 +568,11 @@ def refusal(case: Case) -> Exception:
     if f.samples == "incomplete":
         ways = ["raise memory_budget", "fewer kernels", "fewer samples"]
         return _too_large(case, f"completing {f.m} kernels of {f.n} samples", f.needed, ways)
+    if f.samples == "pairs" and case.auto:
+        return _too_large(
+            case, f"the kernel matrices of the objects of {f.n} pairs", f.needed,
+            ["raise memory_budget", "fewer kernels", "fewer objects"],
+        )  # fmt: skip
     if f.samples == "matrices":
         return _too_large(
             case, f"fitting on {f.m} precomputed kernels of {f.n} samples", f.needed,

@@ -292,7 +292,7 @@ def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: P
         signs = np.where(codes > 0, 1.0, -1.0)
         columns_of = list(zip(signs.T.copy(), classes, strict=True)) if each else [(signs, "all")]
         return [Task(y, weight, label, plan.loss, plan.norm, plan.C, of="label") for y, label in columns_of]
-    if plan.loss.pooled:
+    if plan.loss.ordered:
         return [Task(codes.astype(float), weight, "all", plan.loss, plan.norm, plan.C)]
     if classes.size == 2 and not plan.loss.joint:
         targets: list[tuple[Array, Label]] = [(np.where(codes == 1, 1.0, -1.0), classes[1])]

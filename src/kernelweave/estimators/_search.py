@@ -11,8 +11,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
 from sklearn.model_selection import check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
@@ -22,6 +20,7 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
+from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
 from ._parameters import Codes, FoldsLike, NormLike, Splits
@@ -43,7 +42,9 @@ EQUAL = 1e-12
 ROUGH = 1e-2
 
 
-def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object) -> Splits:
+def folds_of(
+    cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object, samples: object = None
+) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
@@ -52,8 +53,9 @@ def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, 
     splitter = check_cv(cv, y, classifier=classify)
     if cv is None or isinstance(cv, Integral):
         splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=0 if seed is None else seed)
-    # folds of a regression do not depend on the targets
-    return list(splitter.split(np.zeros((len(y), 1)), y if classify else None, groups))
+    # folds of a regression do not depend on the targets, and those of pairs on who is in them
+    X = samples if isinstance(samples, Pairs) else np.zeros((len(y), 1))
+    return list(splitter.split(X, y if classify else None, groups))
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class Search:
     default: int | None = 0
     #: name of the error, which a score of the user's takes the place of
     error: str = "squared_error"
+    #: whether ``score`` takes the decision values of all samples
+    sees_all: bool = False
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
@@ -118,7 +122,7 @@ class Search:
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
                     key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
-                    row = {**key, **self.score(values[test], test), **facts}
+                    row = {**key, **self.score(values if self.sees_all else values[test], test), **facts}
                     self.rows.append({**row, "score_time": time.perf_counter() - began})
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points
@@ -315,40 +319,6 @@ class Search:
     def size(self) -> int:
         """Fits of a fold."""
         return len(self.plans) * len(self.Cs)
-
-
-def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
-    """Return the mean over folds of the log loss of decision values, times the scale that is best for all together.
-
-    Decision values of a margin loss have no unit: the scale ``s > 0`` that minimises the mean over all samples of
-    ``log(1 + exp(-s y f))``, or of the cross-entropy of the softmax of ``s f``, gives them one.
-
-    ``held_out`` has the classes of every fold as numbers, and decision values ``(n,)`` of two classes or ``(n, k)``.
-
-    >>> right, wrong = (np.array([0, 1]), np.array([-1.0, 1.0])), (np.array([0, 1]), np.array([1.0, -1.0]))
-    >>> round(scaled_log_loss([right]), 6), round(scaled_log_loss([wrong]), 6)
-    (0.0, 0.693147)
-    """
-    # what the other classes have above the own one: the loss of a sample is log sum exp(s * above)
-    above = []
-    for codes, values in held_out:
-        whole = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
-        above.append(whole - whole[np.arange(len(codes)), codes][:, None])
-    pooled = np.concatenate(above)
-    size = float(np.max(np.abs(pooled)))
-    if not 0.0 < size < np.inf:
-        return float(np.log(pooled.shape[1])) if size == 0.0 else np.inf
-    unit = pooled / size
-
-    def slope(scale: float) -> float:
-        return float(np.mean(np.sum(softmax(scale * unit, axis=1) * unit, axis=1)))
-
-    best, far = 0.0, 1.0
-    if slope(0.0) < 0.0:
-        while slope(far) < 0.0 and far < 1e9:  # no scale is too large where all are on the right side
-            far *= 8.0
-        best = far if slope(far) <= 0.0 else float(brentq(slope, 0.0, far, xtol=1e-12, rtol=1e-12))
-    return float(np.mean([np.mean(logsumexp(best / size * one, axis=1)) for one in above]))
 
 
 def mean_shares(weights: Array) -> Array:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
-from .._components import store_parameters
+from .._components import check_switch, store_parameters
 from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._numerics.namespace import to_numpy
@@ -27,9 +27,18 @@ from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..losses import Loss, make_loss
 from ..solvers import final_status
-from ._base import BaseMKL, facts_of
+from ._base import BaseMKL, facts_of, findings_of_weights
 from ._bind import Bound, bind, nuisance_kernels
-from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
+from ._evidence import (
+    EVIDENCE,
+    Evidence,
+    Spread,
+    by_evidence,
+    criterion_of,
+    deviations,
+    left_out_predictions,
+    refuse_too_many,
+)
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
 from ._parameters import (
@@ -86,6 +95,9 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         depend most on the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
         StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
         grow with the number of targets beyond n.
+    leave_one_out : bool, default=False
+        Whether to keep ``loo_predictions_``, for the squared loss: one more inverse of an n x n matrix, for targets
+        with weights of their own one each.
     norm, C, fit_intercept, normalize, center, missing, solver, tol, max_iter, max_seconds, warm_start, checkpoint, \
 callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         As for ``MKLClassifier``.
@@ -96,13 +108,17 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     decision_ :
         As for ``MKLClassifier``; for t targets or quantiles ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and
         ``weights_`` ``(m,)`` where shared, ``(t, m)`` where each has its own.
+    loo_predictions_ : array of shape (n,) or (n, t)
+        With ``leave_one_out``: predictions of the training samples, each by the ridge regression on all others, with
+        the kernel weights, their scale and C of all samples.  Those have seen the sample: errors of these predictions
+        are a little too small, and intervals made of them carry no guarantee (docs/uncertainty.md).
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from kernelweave import MKLRegressor, kernels as kw
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(widths=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
+    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(width=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
     >>> reg.certificate_.relative_gap <= 1e-3
     True
     """
@@ -111,6 +127,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
 
     multi_output: str
     quantiles: float | Sequence[float] | None
+    leave_one_out: bool
 
     def __init__(
         self,
@@ -125,6 +142,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         center: bool = False,
         missing: str = "error",
         multi_output: str = "shared",
+        leave_one_out: bool = False,
         solver: SolverLike = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
@@ -187,6 +205,11 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
             raise ValueError(
                 f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
             )
+        check_switch("leave_one_out", self.leave_one_out)
+        if self.leave_one_out and not plan.loss.least_squares:
+            raise ValueError(
+                f"leave_one_out=True has a closed form for loss='squared' alone, not {plan.loss!r}"
+            )
         y = checked_targets(on_host(in_memory(y)), missing=self.multi_output == "each")
         plan.loss.check_targets(y)
         if plan.loss.columns is not None and y.ndim == 2:
@@ -194,6 +217,11 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
                 f"several quantiles are of one target, and y has {y.shape[1]}: fit a model for each target"
             )
         training = training_inputs(self, X, plan.bank, len(y))
+        if training.kind == "pairs" and self.leave_one_out:
+            raise ValueError(
+                "leave_one_out=True needs the kernel matrix of all samples, which pairs never have: use "
+                "cross_val_predict with PairKFold"
+            )
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
@@ -203,7 +231,13 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         fitted, weight = super()._solve(bound, plan, _settled(tasks, bound.bank)), tasks[0].factors
         if plan.loss.columns is not None:  # a model of its own for each quantile, too, has the loss of all
             fitted = replace(fitted, loss=plan.loss)
+        if self.leave_one_out:
+            each = np.array([task.C for task in tasks])
+            found = left_out_predictions(bound.bank, tasks, np.atleast_2d(fitted.weights), each, plan)
+            fitted = replace(fitted, loo_predictions=found)
         # standard deviations of predictions: where the loss has a Gaussian noise to it
+        if bound.training.kind == "pairs":  # their deviations would need matrices of all pairs
+            return fitted
         if not plan.loss.least_squares or not all(np.array_equal(task.factors, weight) for task in tasks):
             return fitted
         table = np.column_stack([task.y for task in tasks])
@@ -285,7 +319,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         fitted = FittedModel.of(self)
         if fitted.function is None or fitted.spread is None:
             raise ValueError(
-                "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
+                "return_std=True needs loss='squared', samples that are no pairs, targets without missing entries and "
+                "no nuisance kernels"
             )
         values = self._decision(X)
         spread = deviations(fitted.function, fitted.spread, new_samples(self, X, fitted.kind))
@@ -427,6 +462,7 @@ class MKLRegressorCV(MKLRegressor):
         missing: str = "error",
         multi_output: str = "each",
         nuisance: Sequence[str | int] | str | int | None = None,
+        leave_one_out: bool = False,
         solver: SolverLike = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
@@ -479,7 +515,7 @@ class MKLRegressorCV(MKLRegressor):
         known = checked_offset(offset, training.n)
         self.criterion_ = self.criterion
         set_optional(self, "variance_components_", None)
-        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups)
+        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
         if self.criterion == "convex":
             warned_of = self._fit_convex(training, plan, self._tasks(Y, weight, plan, known), splits())
             warn_of_findings(warned_of, GridEndWarning)
@@ -509,6 +545,8 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(
                 f"targets_in_batch must be a whole number >= 1 or None, got {self.targets_in_batch!r}"
             )
+        if self.leave_one_out and self.criterion != "convex":
+            raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
             if self.nuisance is not None:
@@ -650,11 +688,12 @@ class MKLRegressorCV(MKLRegressor):
         weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
         beta, intercept = shown(evidence.beta), shown(evidence.intercept)
         spread = None
-        if np.all(np.isfinite(Y)) and not np.any(left_out):
+        if np.all(np.isfinite(Y)) and not np.any(left_out) and bound.training.kind != "pairs":
             spread = Spread(evidence.noise, evidence.alpha, weight, support(beta), plan.fit_intercept)
         FittedModel(
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
-            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="", findings=bound.findings,
+            learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="",
+            findings=(*bound.findings, *findings_of_weights(bound, weights)),
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
             solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,

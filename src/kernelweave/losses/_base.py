@@ -8,7 +8,7 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from .._components import Component, Registry
 from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
 from .._numerics.resources import by_rows
-from .._typing import Array
+from .._typing import Array, Index
 
 
 class QuadraticDual(NamedTuple):
@@ -35,6 +35,21 @@ class DualBudget(NamedTuple):
 
     free: Array
     limit: float
+
+
+class CurvatureRoot(Protocol):
+    """R with ``R R'`` the second derivative of a ``total``, on the samples ``order`` in that order."""
+
+    order: Index
+
+    def times(self, z: Array) -> Array:
+        """``R z``."""
+
+    def transposed(self, v: Array) -> Array:
+        """``R'v``; leading axes are columns."""
+
+    def sandwich(self, K: Array) -> Array:
+        """``R'K R``, of a matrix of all samples."""
 
 
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
@@ -69,10 +84,15 @@ class Loss(Component):
     joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether samples stand in each other's losses: ``total`` and its derivatives are all there is, and the second one
+    #: has a root (``hessian_root``)
+    coupled: ClassVar[bool] = False
+    #: what ``unit`` counts in
+    unit_name: ClassVar[str] = ""
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
-    #: whether samples share thresholds that are best for all of them together: no sum over samples, and no intercept
-    pooled: ClassVar[bool] = False
+    #: whether it is for classes in an order, with thresholds between them (``thresholds``, ``class_scores``)
+    ordered: ClassVar[bool] = False
     #: columns of decision values that it is made for, None for any number of them
     columns: int | None = None
     #: whether predictions are moved to where held-out samples have them, once there are some
@@ -159,9 +179,9 @@ class Loss(Component):
         """Return the loss of one column of decision values."""
         return self
 
-    def nearly_exact(self, y: Array, off: float) -> Array:
-        """Decision values that fit targets of a regression but for a relative error, as rounding leaves it."""
-        return y * (1.0 + off)
+    def nearly_exact(self, y: Array, off: float) -> Array | None:
+        """Return decision values that fit targets but for a relative error, None where none do."""
+        return y * (1.0 + off) if "regression" in self.tasks else None
 
     def predictions(self, f: Array) -> Array:
         """Return the targets that decision values of a regression predict."""
@@ -189,6 +209,18 @@ class Loss(Component):
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
         return float(np.sum(by_rows(lambda y, f, c: c * self.value(y, f), y, f, c)))
 
+    def total_gradient(self, y: Array, f: Array, c: Array) -> Array:
+        """Return the derivative of ``total`` in f."""
+        return np.asarray(c * self.gradient(y, f))
+
+    def total_curvature(self, y: Array, f: Array, c: Array) -> Array:
+        """Return the second derivative of ``total`` in every value, or an upper bound of the whole matrix."""
+        return np.asarray(c * self.curvature(y, f))
+
+    def hessian_root(self, y: Array, f: Array, c: Array) -> CurvatureRoot:
+        """Return a root of the second derivative of ``total``, of a coupled loss."""
+        raise NotImplementedError
+
     def gain(self, y: Array, beta: Array, c: Array) -> float:
         """Return the loss's part of the dual objective, ``-total*(-beta)``: ``-sum_i c_i l*(-beta_i / c_i)``."""
         used = c > 0
@@ -202,16 +234,8 @@ class Loss(Component):
         unit = np.where((beta >= low) & (beta <= high), np.clip(beta / c, *self.bounds(y)), beta / c)
         return float(np.sum(c * -self.conjugate(y, -unit)))
 
-    def slopes(self, y: Array, f: Array, c: Array) -> Array:
-        """Derivative of ``total`` in f."""
-        return np.asarray(c * self.gradient(y, f))
-
-    def second_order(self, y: Array, f: Array, c: Array) -> tuple[Array, Array, Array]:
-        """Return D, N, Z of a ``pooled`` loss: second derivative of ``total`` is ``D - D N (N'D N + Z)^-1 N'D``."""
-        raise NotImplementedError
-
     def thresholds(self, y: Array, f: Array, c: Array) -> Array | None:
-        """Return the best thresholds of a ``pooled`` loss, None of others."""
+        """Return the best thresholds between ordered classes, None of other losses."""
         return None
 
     def class_scores(self, f: Array, thresholds: Array | None) -> Array:
@@ -221,6 +245,13 @@ class Loss(Component):
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""
         return 1.0
+
+    def unit(self, y: Array, c: Array) -> float:
+        """Return what gaps are relative to where that is less than the objective; 0: nothing.
+
+        A gap of this size is one of ``unit_name``.
+        """
+        return 0.0
 
     def dual_budget(self, y: Array, c: Array) -> DualBudget | None:
         """Return the constraint on all coefficients of one column together, None where there is none."""

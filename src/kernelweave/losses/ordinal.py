@@ -9,7 +9,7 @@ from scipy.special import logit
 
 from .._numerics.namespace import expit, softplus
 from .._numerics.projections import project_box_sum
-from .._typing import Array
+from .._typing import Array, Index
 from ._base import Loss
 from .margin import Logistic
 
@@ -37,9 +37,9 @@ class Ordinal(Loss, registered_as="ordinal"):
     """
 
     tasks = frozenset({"classification"})
-    has_curvature = True
     has_probabilities = True
-    pooled = True
+    coupled = True
+    ordered = True
 
     def thresholds(self, y: Array, f: Array, c: Array) -> Array:
         levels = np.arange(int(np.max(y, initial=1.0)))
@@ -64,16 +64,21 @@ class Ordinal(Loss, registered_as="ordinal"):
     def total(self, y: Array, f: Array, c: Array) -> float:
         return float(c @ np.sum(softplus(-self._sides(y, f, c)[1]), axis=1))
 
-    def slopes(self, y: Array, f: Array, c: Array) -> Array:
+    def total_gradient(self, y: Array, f: Array, c: Array) -> Array:
         sides, inside = self._sides(y, f, c)
         return np.asarray(-c * np.sum(sides * expit(-inside), axis=1))
 
-    def second_order(self, y: Array, f: Array, c: Array) -> tuple[Array, Array, Array]:
+    def _bend(self, y: Array, f: Array, c: Array) -> Array:
+        """Second derivatives of the terms in ``f_i - t_k``."""
         _, inside = self._sides(y, f, c)
-        bend = c[:, None] * expit(inside) * expit(-inside)
-        D = bend.sum(axis=1)
-        N = bend / np.maximum(D, TINY)[:, None]
-        return D, N, np.diag(bend.sum(axis=0)) - bend.T @ N
+        return np.asarray(c[:, None] * expit(inside) * expit(-inside))
+
+    def total_curvature(self, y: Array, f: Array, c: Array) -> Array:
+        return np.asarray(self._bend(y, f, c).sum(axis=1))  # thresholds that follow only take something off
+
+    def hessian_root(self, y: Array, f: Array, c: Array) -> OrdinalRoot:
+        order = np.flatnonzero(c > 0)
+        return OrdinalRoot(self._bend(y, f, c)[order], order)
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
         return y - np.max(y, initial=1.0), np.asarray(y)
@@ -122,6 +127,36 @@ class Ordinal(Loss, registered_as="ordinal"):
             # beyond a few units the quadratic model means nothing
             t = t - step * min(1.0, 3.0 / max(float(np.max(np.abs(step))), TINY))
         return -np.inf
+
+
+class OrdinalRoot:
+    """R with ``R R' = D - U W^-1 U'``: the bends U of samples at thresholds, their sums D by sample and W by threshold.
+
+    Thresholds that follow take off what the few singular values of ``D^-1/2 U W^-1/2`` say.
+    """
+
+    def __init__(self, bend: Array, order: Index) -> None:
+        self.order, self.root = order, np.sqrt(bend.sum(axis=1))
+        sides = np.sqrt(np.maximum(bend.sum(axis=0), TINY))
+        self.P, sizes, _ = np.linalg.svd(
+            bend / np.maximum(self.root, TINY)[:, None] / sides, full_matrices=False
+        )
+        self.less = 1.0 - np.sqrt(np.maximum(1.0 - sizes**2, 0.0))
+
+    def times(self, z: Array) -> Array:
+        """``R z``."""
+        return np.asarray(self.root * (z - self.P @ (self.less * (self.P.T @ z))))
+
+    def transposed(self, v: Array) -> Array:
+        """``R'v``; leading axes are columns."""
+        v = v * self.root
+        return np.asarray(v - ((v @ self.P) * self.less) @ self.P.T)
+
+    def sandwich(self, K: Array) -> Array:
+        """``R'K R``, of a matrix of all samples."""
+        inside = K if self.order.size == len(K) else K[np.ix_(self.order, self.order)]
+        half = self.transposed(inside)  # K R
+        return np.ascontiguousarray(self.transposed(half.T))
 
 
 def _values_of(b: Array, sides: Array, t: Array, f: Array) -> Array:

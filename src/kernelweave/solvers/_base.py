@@ -167,7 +167,7 @@ def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64]
     equal = norm.start(problem.m)
     if norm.fixed or not (norm.convex_in_weights or norm.analytic):
         return equal, None
-    sizes = np.mean(problem.bank.diag(), axis=1)
+    sizes = problem.bank.mean_diagonals()
     there = sizes > 0
     if not np.any(there) or np.max(sizes[there]) <= ALIKE * np.min(sizes[there]):
         return equal, None
@@ -278,7 +278,8 @@ def make_solver(solver: Any, loss: Loss, norm: Norm, fit_intercept: bool = False
 def abilities(loss: Loss, norm: Norm) -> Abilities:
     """Return what a loss and a norm let solvers do: what the rules that choose one have to know of both."""
     return Abilities(
-        frozenset(name for name in KNOWN if registry[name].serves(loss, norm)), loss.sigmoid,
+        frozenset(name for name in KNOWN if registry[name].serves(loss, norm)),
+        loss.smoothness is not None and not loss.joint, loss.sigmoid,
         not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, f"loss={loss!r} with norm={norm.label!r}",
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..._estimating import ONE_CLASS, constant_prediction, in_words
 from ...displays import ConvergenceDisplay
 from ...estimators.fitted import WeightOrigin, weight_origin
-from .._html import WIDTH, drawn, figure, number, percent, short, table
+from .._html import WIDTH, drawn, figure, folded, number, percent, short, table
 from .._refits import Measured, Refits, Subject
 
 
@@ -245,7 +245,9 @@ def _scores(estimator: Any) -> str:
         f"scores do not tell from the one made. {rule}</p>"
     )
     head = ["norm", "C", *([in_words(error)] if errors else []), "score", "sd over folds", "choice"]
-    return table(head, rows, "Cross-validation on all samples") + note
+    return folded(
+        f"The scores of all {len(rows)} settings", table(head, rows, "Cross-validation on all samples") + note
+    )
 
 
 LIBRARIES = ("kernelweave", "scikit-learn", "numpy", "numba")
