@@ -153,8 +153,8 @@ def ordinal_main() -> None:
             "Targets cut at the fifths of the training samples: five ordered classes. Steps between predicted and\n"
             "true class on new samples, and percent right, means over 4 splits into training (at most 200) and test\n"
             "(a third). *ordinal*: `MKLClassifierCV(loss='ordinal')`, *multinomial*: `loss='logistic'`, C of the\n"
-            "fewest steps over five folds among six; *rounded*: `MKLRegressorCV(norm='l1')` on the numbers 0 to 4, rounded.\n"
-            "Seconds of the processor, of one search.\n"
+            "fewest steps over five folds among six; *rounded*: `MKLRegressorCV(norm='l1')` on the numbers 0 to 4,\n"
+            "rounded. Seconds of the processor, of one search.\n"
         )
         write_table("ordinal", rows, "python benchmarks/losses.py ordinal", note)
 
