@@ -82,6 +82,10 @@ def test_cross_validation(multi_class):
         X, Y
     )
     assert by_f1.best_score_ > 0.7
+    # the folds calibrate every label by itself
+    for column, f in zip(search.predict_proba(X).T, search.decision_function(X).T, strict=True):
+        np.testing.assert_array_equal(np.argsort(column, kind="stable"), np.argsort(f, kind="stable"))
+    assert np.mean((search.predict_proba(X) > 0.5) == Y) > 0.8
     assert f1_score(Y, by_f1.predict(X), average="macro") > 0.8
 
 
