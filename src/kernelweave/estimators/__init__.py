@@ -16,6 +16,7 @@ from .cv import MKLClassifierCV, MKLPath, mkl_path
 from .features import KernelFeatures
 from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
+from .novelty import MKLOneClass
 from .regressor import MKLRegressor, MKLRegressorCV
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlignmentClassifier", "BestKernelClassifier", "Denoise", "Flip", "KernelFeatures", "LPBetaClassifier",
-    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MeanKernelClassifier",
-    "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
+    "MKLClassifier", "MKLClassifierCV", "MKLOneClass", "MKLPath", "MKLRegressor", "MKLRegressorCV",
+    "MeanKernelClassifier", "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
     "SimilarityClassifier", "SimilarityFeatures", "Square", "held_similarities", "mkl_path",
 ]  # fmt: skip
 

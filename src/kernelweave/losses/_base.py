@@ -30,10 +30,14 @@ class QuadraticDual(NamedTuple):
 
 
 class DualBudget(NamedTuple):
-    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together."""
+    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together.
+
+    Where it is ``exact`` they have to spend the limit, and nothing is free.
+    """
 
     free: Array
     limit: float
+    exact: bool = False
 
 
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
@@ -68,6 +72,8 @@ class Loss(Component):
     joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether a constant may be added to the decision values; else the loss has one of its own
+    has_intercept: ClassVar[bool] = True
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
 

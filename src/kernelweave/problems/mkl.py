@@ -106,7 +106,12 @@ class MKLProblem:
         self.unsolved = 0
         #: what rounding alone makes of the objective where a regression fits its targets exactly
         self.tiny = TINY
-        if "regression" in loss.tasks:
+        if fit_intercept and not loss.has_intercept:
+            raise ValueError(f"{loss!r} has an offset of its own: use fit_intercept=False")
+        if not loss.has_intercept:  # the optimum is zero where the origin is among the samples
+            size = 1e4 * float(np.finfo(float).eps) * float(np.mean(bank.diag()))
+            self.tiny = max(abs(loss.total(self.y, np.full_like(self.y, size), self.c)), TINY)
+        elif "regression" in loss.tasks:
             fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
             self.tiny = max(loss.total(self.y, fitted, self.c), TINY)
         norm.check(bank.m)
