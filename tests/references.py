@@ -736,7 +736,10 @@ def _afford(y, c, beta, loss: RefLoss):
     if loss.exact:  # shift until it is spent; up to rounding the root is in the set
         reach = 1.0 + np.max(c) + np.max(np.abs(beta))
         shifted = np.clip(
-            beta + brentq(lambda h: loss.spent(y, c, np.clip(beta + h, 0, c)) - 1.0, -reach, reach, xtol=1e-16), 0, c
+            beta
+            + brentq(lambda h: loss.spent(y, c, np.clip(beta + h, 0, c)) - 1.0, -reach, reach, xtol=1e-16),
+            0,
+            c,
         )
         return shifted
     if loss.budget == 1.0 or loss.spent(y, c, beta) <= 1.0:

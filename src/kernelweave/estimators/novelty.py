@@ -35,6 +35,8 @@ from ._plan import Plan, Task, norm_of_kernels
 
 #: offset, as a share of the mean diagonal of the mixed kernel, below which no function tells samples from the origin
 NOTHING = 1e-6
+#: relative error of decision values that are summed in another order
+ROUNDING = 1e-12
 
 
 class MKLOneClass(OutlierMixin, BaseMKL):
@@ -151,7 +153,9 @@ storage, dtype, memory_budget, n_jobs, device :
     ) -> float | Array:
         loss = tasks[0].loss
         assert isinstance(loss, OneClass)
-        self.offset_ = loss.offset(values[0], tasks[0].C * tasks[0].weight)
+        f = values[0]
+        # a sample on the offset is not to fall below it by how sums of predictions are rounded
+        self.offset_ = loss.offset(f, tasks[0].C * tasks[0].weight) - ROUNDING * float(np.max(np.abs(f)))
         return -self.offset_
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
@@ -178,4 +182,3 @@ storage, dtype, memory_budget, n_jobs, device :
     def predict(self, X: Samples) -> NDArray[np.int_]:
         """Return 1 for samples that are like those of the fit, and -1 for others."""
         return np.where(self._decision(X) >= 0.0, 1, -1)
-

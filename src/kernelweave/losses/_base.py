@@ -74,6 +74,8 @@ class Loss(Component):
     least_squares: ClassVar[bool] = False
     #: whether a constant may be added to the decision values; else the loss has one of its own
     has_intercept: ClassVar[bool] = True
+    #: name of the parameter that weighs the loss, for the words of certificates
+    strength: ClassVar[str] = "C"
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
 

@@ -31,6 +31,7 @@ class OneClass(Loss):
 
     tasks = frozenset({"novelty"})
     has_intercept = False
+    strength = "nu"
 
     def __init__(self, nu: float = 0.5) -> None:
         self.nu = nu

@@ -89,6 +89,8 @@ class Certificate:
         Weights and functions that ``dual`` is a bound for, in words: ``scope_of`` the problem.
     problems : int
         Number of problems whose objectives, and bounds, are added up here.
+    strength : str
+        Parameter that weighs the loss, by its name.
     """
 
     primal: float
@@ -100,6 +102,7 @@ class Certificate:
     cuts: Array | None = None
     scope: str = ""
     problems: int = 1
+    strength: str = "C"
 
     @property
     def finite(self) -> bool:
@@ -130,7 +133,7 @@ class Certificate:
     def __str__(self) -> str:
         """Say what is proved: the one place where this sentence is written."""
         several = self.problems > 1
-        value, it, those = "the objective at this C is", "it", "this problem"
+        value, it, those = f"the objective at this {self.strength} is", "it", "this problem"
         if several:
             value = f"the objectives of {self.problems} problems, each at its C, add up to"
             it, those = "the sum", "these problems"

@@ -109,7 +109,7 @@ class MKLProblem:
         if fit_intercept and not loss.has_intercept:
             raise ValueError(f"{loss!r} has an offset of its own: use fit_intercept=False")
         if not loss.has_intercept:  # the optimum is zero where the origin is among the samples
-            size = 1e4 * float(np.finfo(float).eps) * float(np.mean(bank.diag()))
+            size = 1e6 * float(np.finfo(float).eps) * float(np.mean(bank.diag()))
             self.tiny = max(abs(loss.total(self.y, np.full_like(self.y, size), self.c)), TINY)
         elif "regression" in loss.tasks:
             fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
@@ -208,7 +208,9 @@ class MKLProblem:
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        certificate = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
+        certificate = Certificate(
+            primal, dual, beta, intercept, self.tiny, margin, scope=self.scope, strength=self.loss.strength
+        )
         if point.cuts is None:
             return certificate
         # the better of a single dual point's bound and that of many cuts, recomputed unless it is known
