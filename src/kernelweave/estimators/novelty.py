@@ -27,7 +27,6 @@ from ._parameters import (
     FileName,
     KernelsLike,
     NormLike,
-    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -56,7 +55,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):
         As for ``MKLClassifier``.  There are no labels to say which kernels are good: learnt weights go to those kernels
         whose samples are the most alike and the largest, of which wide Gaussians and constants are extreme
         (docs/novelty.md).  By default nothing is learnt.
-    normalize, missing, solver, tol, max_iter, max_seconds, warm_start, checkpoint, callback, verbose, random_state, \
+    normalize, missing, solver, tol, max_iter, max_seconds, warm_start, checkpoint, callback, verbose, \
 storage, dtype, memory_budget, n_jobs, device :
         As for ``MKLClassifier``.  Kernels are not centred, since the function tells samples from the origin.
 
@@ -106,7 +105,6 @@ storage, dtype, memory_budget, n_jobs, device :
         checkpoint: FileName | None = None,
         callback: Callback | None = None,
         verbose: int = 0,
-        random_state: RandomSeed = None,
         storage: str = "auto",
         dtype: DTypeLike = "float64",
         memory_budget: Bytes = None,
