@@ -170,8 +170,8 @@ def _check_novelty(options: Options, nu: float) -> None:
         if value:
             remedy = "--drop its column" if option == "--target" else f"leave {option} away"
             raise UsageError(
-                f"--novelty and {option} do not go together: what is usual is learnt without targets, losses to choose and "
-                f"folds; {remedy}"
+                f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; "
+                f"{remedy}"
             )
     if not 0.0 < nu <= 1.0:
         raise UsageError(f"--novelty is a share in (0, 1], got {nu:g}")
