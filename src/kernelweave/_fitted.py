@@ -72,6 +72,8 @@ class FittedModel:
     function: KernelFunction | None = None
     kind: Any = None
     spread: Any = None
+    #: of survival: cumulative hazards at a decision value of zero
+    baseline: Any = None
     stream: Stream | None = None
 
     @classmethod
@@ -107,7 +109,7 @@ class FittedModel:
         return dict(zip(places, each, strict=True)) if len(places) > 1 else None
 
 
-PRIVATE = ("function", "kind", "spread", "stream")
+PRIVATE = ("function", "kind", "spread", "stream", "baseline")
 #: fields and the attributes that they are
 ATTRIBUTES = {
     one.name: f"_{one.name}" if one.name in PRIVATE else f"{one.name}_" for one in fields(FittedModel)

@@ -30,10 +30,10 @@ BANK = kw.per_view({"a": [0, 1], "b": [2, 3]}, kw.gaussian([1.0, 4.0]) + kw.poly
 
 def test_models_are_in_groups():
     assert set(ESTIMATORS) - set(GROUPED) == {
-        "Denoise",
-        "Flip",
-        "Shift",
-        "Square",
+        "DenoiseSpectrum",
+        "FlipSpectrum",
+        "ShiftSpectrum",
+        "SquareSpectrum",
         "SimilarityFeatures",
         "ViewScaler",
     }
@@ -131,6 +131,7 @@ WAYS = {
     "loss": [
         ({"method": "corrected"}, "squared"), ({}, "logistic"), ({"method": "eskl"}, "l1"), ({}, "epsilon_insensitive"),
     ],
+    "quantiles": [({"loss": "quantile"}, 0.9)],
     "norm": [({"method": "confident"}, 2), ({}, 2), ({}, "uniform")],
     "rho": [({"method": "eskl"}, 3.0)],
     "C": [({"method": "confident"}, 0.01), ({"Cs": None}, 0.01), ({}, 0.01)],
