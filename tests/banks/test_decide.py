@@ -111,7 +111,7 @@ def test_a_rule_is_whole(rule):
     if rule in KEEPING:
         assert rule.words
         assert rule.representation in ("gram", "features")
-        assert rule.storage in ("family", "dense", "lowrank", "lazy", "stream")
+        assert rule.storage in ("family", "dense", "lowrank", "lazy", "stream", "products")
         assert not rule.size or isinstance(getattr(case, rule.size), int)
         assert not rule.dtype or getattr(case, rule.dtype) in ("float64", "float32", "float16")
     else:
@@ -335,6 +335,22 @@ def test_matrices_that_are_there_have_to_fit(samples, rule, storage):
         keep(replace(facts, memory=4999), Asked(storage=storage))
 
 
+def test_pairs_are_products_of_matrices_that_fit_whatever_their_number():
+    facts = Facts(10**6, 100, SQUARED, samples="pairs", needed=5000, memory=5000, process_memory=10**9)
+    facts = replace(
+        facts,
+        unranked=100,
+        without="a x b",
+        **dict.fromkeys(("every", "own", "low", "none"), Split(0, 0, 100, 100)),
+    )
+    found = decide(facts, Asked(dtype="float32"))
+    assert (found.rules[0], found.storage, found.dtype) == ("products of pairs", "products", "float64")
+    assert found.solver == "newton"  # no mixed kernel of all pairs
+    assert decide(replace(facts, can=HINGE), Asked()).solver == "working_set"
+    with pytest.raises(MemoryBudgetError, match="fewer objects"):
+        keep(replace(facts, memory=4999), Asked())
+
+
 # ---- on a device ---------------------------------------------------------------------------------------------------
 
 
@@ -471,9 +487,11 @@ def grid():
         SUBSETS,
         SOFTMAX,
         abilities(make_loss("multinomial"), make_norm(2)),
+        abilities(make_loss("cox"), make_norm(2)),
+        abilities(make_loss("cox"), make_norm("l1")),
     )
     places = ("host", "device", "cluster")
-    kinds = ("numbers", "other", "rows", "matrices", "incomplete")
+    kinds = ("numbers", "other", "rows", "matrices", "incomplete", "pairs")
     memories = (1.0, 0.08, 0.004, 1e-6)
     storages = ("auto", "family", "dense", "lowrank", "lazy", "stream")
     askers = ((None, True), ("newton", True), ("lbfgs", False))

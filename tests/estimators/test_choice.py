@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
 
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from kernelweave import kernels as kw
-from kernelweave.estimators._search import scaled_log_loss
+from kernelweave.estimators._calibration import scaled_log_loss
 
 from . import by_hand
 from .data import bank

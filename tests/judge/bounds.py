@@ -30,6 +30,8 @@ class KernelCase:
     number: float = 1.0
     relative: bool = False
     columns: tuple[int, ...] | None = None
+    #: of a kernel of pairs, those of its two sides
+    factors: tuple[KernelCase, KernelCase] | None = None
 
 
 def distances(A, B, squared: bool):
@@ -50,6 +52,9 @@ def typical_distance(X, squared: bool) -> float:
 
 def raw_kernel(kernel: KernelCase, A, B, train):
     """``k(a, b)`` by its definition, and the relative rounding that double precision may add to it."""
+    if kernel.factors is not None:
+        (one, blur), (other, more) = (raw_kernel(factor, A, B, train) for factor in kernel.factors)
+        return one * other, blur + more + 4 * EPS
     columns = slice(None) if kernel.columns is None else list(kernel.columns)
     A, B, train = (np.asarray(Z, dtype=LONG)[:, columns] for Z in (A, B, train))
     if kernel.family in ("gaussian", "laplacian"):
@@ -60,6 +65,9 @@ def raw_kernel(kernel: KernelCase, A, B, train):
         spread = np.max(np.abs(train - np.mean(train, axis=0))) if train.size else LONG(0)
         reach = 4 * spread**2 * train.shape[1] / (2 * width**2) if squared else spread / width
         return np.exp(-exponent), 8 * EPS * (1 + np.minimum(exponent, 750) + np.minimum(reach * 1e-6, 1))
+    if kernel.family in ("constant", "identity"):
+        same = np.all(A[:, None, :] == B[None, :, :], axis=2)
+        return np.asarray(same | (kernel.family == "constant"), dtype=LONG), np.full(same.shape, LONG(0))
     inner = A @ B.T
     size = np.sqrt(np.sum(A**2, axis=1)[:, None] * np.sum(B**2, axis=1)[None, :])
     if kernel.family == "linear":
@@ -136,11 +144,20 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return 2 * np.maximum(1 - y * f, 0)
     if loss.name == "squared":
         return 2 * np.abs(y - f)
+    if loss.name == "censored_squared":
+        return 2 * np.abs(np.log(np.abs(y)) - f)
+    if loss.name == "poisson":
+        return np.abs(np.exp(f) - y)
+    if loss.name == "huber":
+        return np.full(y.shape, loss.parameters["delta"])
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
 def gain(loss: ref.RefLoss, y, beta, c):
     """``-total*(-beta)`` of the nearest coefficients in the dual set, and how far outside it they are (0 is inside)."""
+    if loss.coupled:
+        value, outside = loss.gain(y, beta, c)
+        return (value if outside <= OUTSIDE else -np.inf), outside
     used = c > 0
     outside = float(np.max(np.abs(np.where(used, 0, beta)), initial=0))
     unit = np.where(used, beta / np.where(used, c, 1), 0)
@@ -292,8 +309,12 @@ class ProblemCase:
         c = np.asarray(self.c, dtype=LONG)
         charge = self.loss.total(self.y, f, c)
         slope = slope_bound(self.loss, self.y, f)
-        bend = 2.0 if self.loss.name.startswith("squared") else 0.0
+        bend = 2.0 if "squared" in self.loss.name else 0.0
+        if self.loss.name == "poisson":
+            bend = np.exp(f + np.minimum(blur, 1))
         moved = np.sum(c * (slope * blur + bend * blur**2))
+        if self.loss.coupled:  # every event pulls its risk set up and itself down
+            moved = 2 * np.sum(c[self.y > 0]) * np.max(blur)
         value = regulariser + charge
         return Value(float(value), float(high - low + moved + 64 * EPS * (abs(regulariser) + abs(charge))))
 
@@ -315,6 +336,8 @@ class ProblemCase:
         terms = abs(gain)
         if self.loss.regression:
             terms = np.sum(np.abs(np.asarray(beta) * self.y)) + abs(gain)
+            if self.loss.name == "censored_squared":
+                terms += np.sum(np.abs(np.asarray(beta) * np.log(np.abs(self.y))))
         elif self.loss.name == "squared_hinge":
             terms = np.sum(np.abs(beta)) + abs(gain)
         off = np.sum(np.abs(np.sum(beta, axis=0)) * np.abs(intercept)) if self.fit_intercept else 0.0
@@ -349,6 +372,8 @@ class ProblemCase:
                 logs = np.log(np.maximum(share, 1e-300 * np.max(share)))
             tries = [0 * share, np.where(share == np.max(share), LONG(1), LONG(0)), logs - np.max(logs)]
             return float(min(self.loss.total(self.y, b + np.zeros_like(self.y), c) for b in tries))
+        if self.loss.coupled:  # a constant is all the same
+            return float(self.loss.total(self.y, np.zeros_like(self.y), c))
         if self.y.ndim == 2:
             return sum(
                 replace(self, y=self.y[:, k], c=self.c[:, k]).at_zero() for k in range(self.y.shape[1])
@@ -359,6 +384,10 @@ class ProblemCase:
         order = np.argsort(self.y)
         median = self.y[order][np.searchsorted(np.cumsum(c[order]), total / 2)]
         tries = [LONG(0), np.sum(c * self.y) / total, median]
+        if self.loss.name == "censored_squared":
+            tries.append(np.sum(c * np.log(np.abs(self.y))) / total)
+        if self.loss.regression == "counts":
+            tries = [LONG(0), np.log(np.maximum(tries[1], LONG(1e-300)))]
         if set(np.unique(self.y)) <= {-1, 1}:
             share = np.clip(np.sum(c[self.y > 0]) / total, 1e-12, 1 - 1e-12)
             tries += [LONG(1), LONG(-1), np.log(share / (1 - share))]
@@ -366,7 +395,7 @@ class ProblemCase:
 
     def unbalanced(self, beta) -> float:
         """Column sums of the coefficients over their size, where an intercept asks for zero."""
-        if not self.fit_intercept:
+        if not self.fit_intercept or self.loss.coupled:  # of a coupled loss the dual set says it
             return 0.0
         size = float(np.sum(np.abs(beta)))
         return float(np.max(np.abs(np.sum(beta, axis=0)))) / size if size > 0 else 0.0

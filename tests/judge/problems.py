@@ -32,17 +32,26 @@ SEVERAL = [
     "budgeted_hinge",
     "multinomial",
 ]
-REGRESSION = ["squared", "epsilon_insensitive"]
+REGRESSION = ["squared", "epsilon_insensitive", "quantile", "huber", "poisson"]
+SURVIVAL = ["cox", "cox", "censored_squared"]
 NORMS = ["l1", "l1", 1.1, 1.5, 2.0, 4.0, np.inf, "uniform", "entropy", "max", "fixed"]
 #: norms with numbers of their own, by the name under which the library has them
 STRUCTURED = ["at_most", "elastic", "elastic_blocks", "elastic_net", "entropy", "grouped", "lp"]
 #: what the judge holds to its definition, by the names of the library's registries
-JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION}
+JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION, *SURVIVAL}
 JUDGED_NORMS = {*STRUCTURED, "l1", "max", "uniform"}
 #: what it does not, and why
 NOT_JUDGED: dict[str, str] = {}
 #: kinds of cases, and how often they are drawn
-KINDS = {"plain": 0.5, "structured": 0.2, "targets": 0.08, "criterion": 0.12, "missing": 0.1}
+KINDS = {
+    "survival": 0.06,
+    "pairs": 0.08,
+    "plain": 0.36,
+    "structured": 0.2,
+    "targets": 0.08,
+    "criterion": 0.12,
+    "missing": 0.1,
+}
 
 
 @dataclass
@@ -68,6 +77,10 @@ class Case:
     #: which views the samples have, and the columns of each view (matrices are views of their own)
     present: np.ndarray | None = None
     views: list[tuple[int, ...]] = field(default_factory=list)
+    #: of survival: group of every sample that has a baseline hazard of its own
+    strata: np.ndarray | None = None
+    #: columns that describe the left objects, where samples are pairs; the others describe the right ones
+    left_columns: int = 0
 
     @property
     def norm_name(self) -> str:
@@ -108,18 +121,27 @@ def make_case(seed: int, index: int) -> Case:
     if task == "several":
         n = max(n, 6)
     tags: list[str] = []
+    if kind == "survival":
+        task = "survival"
     y, codes = _targets(rng, task, n, tags)
     X = _samples(rng, n, codes, tags)
     if task == "regression":
         y = _regression_target(rng, X, n, tags)
+    elif task == "survival":
+        y = _times(other, X, n, tags)
     elif rng.random() < 0.1:
         _contradict(rng, X, tags)
     kernels, stack = _kernels(rng, X, tags)
     present, views = None, []
     if kind == "missing":
         X, kernels, stack, present, views = _incomplete(other, n, codes, stack, tags)
+    left_columns = 0
+    if kind == "pairs":
+        X, kernels, left_columns = _pairs(other, n)
+        stack = None
+        tags += ["pairs"]
     m = len(kernels) if kernels is not None else len(stack)
-    names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION}[task]
+    names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION, "survival": SURVIVAL}[task]
     loss = str(rng.choice(names)) if rng.random() < 0.7 else names[0]
     numbers = _numbers(rng, loss)
     norm = NORMS[int(rng.integers(len(NORMS)))]
@@ -132,9 +154,16 @@ def make_case(seed: int, index: int) -> Case:
     weight = _weights(rng, n, tags)
     case = Case(
         seed, index, str(task), X, y, weight, kernels, stack, loss, numbers, norm, given, parameters, tags,
-        present=present, views=views,
+        present=present, views=views, left_columns=left_columns,
     )  # fmt: skip
+    if kind == "pairs" and parameters["normalize"] == "cosine":
+        parameters["normalize"] = "trace"
     case.tags.append(f"kind {kind}")
+    if kind == "survival":
+        parameters.update(fit_intercept=True, center=False)
+        if loss == "cox" and other.random() < 0.3:
+            case.strata = other.integers(0, 3, n)
+            tags.append("strata")
     if kind == "missing":
         # completed kernels are matrices in memory, in double precision
         for name in ("dtype", "storage"):
@@ -145,6 +174,8 @@ def make_case(seed: int, index: int) -> Case:
         _several_targets(other, case)
     elif kind == "criterion":
         _with_criterion(other, case)
+    if case.loss == "poisson":
+        case.y = np.floor(3.0 * np.abs(case.y))
     return case
 
 
@@ -242,8 +273,30 @@ def _incomplete(rng, n, codes, stack, tags):
     return X, kernels, stack, present, views
 
 
+def _pairs(rng, n):
+    """Pairs of objects, the same one more than once at times: a row has the columns of both."""
+    left, right = (rng.normal(size=(int(rng.integers(2, 9)), int(rng.integers(1, 4)))) for _ in range(2))
+    X = np.hstack([left[rng.integers(len(left), size=n)], right[rng.integers(len(right), size=n)]])
+    sides = []
+    for first, last in ((0, left.shape[1]), (left.shape[1], X.shape[1])):
+        columns = tuple(range(first, last))
+        families = [KernelCase("linear", 1.0, False, columns), KernelCase("polynomial", 2, False, columns)]
+        families += [KernelCase("gaussian", float(w), False, columns) for w in 10.0 ** rng.uniform(-1, 1, 2)]
+        chosen = sorted(rng.choice(4, int(rng.integers(1, 4)), replace=False))
+        # the library adds a constant and an identity to both sides, and leaves out the products of each with itself
+        alone = [KernelCase("constant", columns=columns), KernelCase("identity", columns=columns)]
+        sides.append([families[i] for i in chosen] + alone)
+    kernels = [
+        KernelCase("pair", factors=(one, other))
+        for one in sides[0]
+        for other in sides[1]
+        if not one.family == other.family in ("constant", "identity")
+    ]
+    return np.ascontiguousarray(X), kernels, left.shape[1]
+
+
 def _targets(rng, task, n, tags):
-    if task == "regression":
+    if task in ("regression", "survival"):
         return np.zeros(n), np.zeros(n, dtype=int)
     k = 2 if task == "binary" else int(rng.integers(3, 6))
     shares = np.full(k, 1.0 / k)
@@ -301,6 +354,28 @@ def _regression_target(rng, X, n, tags):
     return y
 
 
+def _times(rng, X, n, tags):
+    """Times and events; of few values, all alike, nearly all censored, or none."""
+    with np.errstate(all="ignore"):
+        z = (X[:, 0] - X[:, 0].mean()) / (X[:, 0].std() or 1.0)
+    dies = rng.exponential(np.exp(-rng.choice([0.0, 1.0, 3.0]) * np.clip(z, -5, 5)))
+    until = rng.exponential(rng.choice([0.05, 1.0, 20.0]), n)
+    kind = str(rng.choice(["smooth", "tied", "all tied", "scaled"], p=[0.4, 0.35, 0.05, 0.2]))
+    time = np.minimum(dies, until) + 1e-6
+    if kind == "tied":
+        time = np.ceil(4.0 * time)
+    elif kind == "all tied":
+        time = np.full(n, 3.0)
+    elif kind == "scaled":
+        time = time * 10.0 ** float(rng.integers(-4, 5))
+    y = np.empty(n, dtype=[("event", bool), ("time", float)])
+    y["time"], y["event"] = time, dies <= until
+    if not y["event"].any() and rng.random() < 0.9:
+        y["event"][int(rng.integers(n))] = True
+    tags.append(f"times {kind}")
+    return y
+
+
 def _contradict(rng, X, tags):
     """Pairs of equal samples, whatever their labels."""
     half = len(X) // 2
@@ -349,6 +424,10 @@ def _kernels(rng, X, tags):
 def _numbers(rng, loss):
     if loss == "huber_hinge":
         return (float(rng.choice([1.0, 0.3])),)
+    if loss == "quantile":
+        return (float(rng.choice([0.05, 0.5, 0.9])),)
+    if loss == "huber":
+        return (float(rng.choice([0.1, 1.345, 30.0])),)
     if loss == "epsilon_insensitive":
         return (float(rng.choice([0.1, 0.0, 0.5])),)
     if loss == "budgeted_hinge":

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from references import STRATUM
+
 from .bounds import LONG, NormCase, ProblemCase, digits_are_gone, margin, normalised, training_matrices
 from .completion import Completion
 from .evidence import check_choice
@@ -96,7 +98,7 @@ def criterion_of(case: Case) -> str | None:
 
 
 def _fitted(case: Case) -> Any:
-    from kernelweave import MKLClassifier, MKLRegressor, MKLRegressorCV, kernels, losses, norms
+    from kernelweave import MKLClassifier, MKLRegressor, MKLRegressorCV, MKLSurvival, kernels, losses, norms
 
     spec = "precomputed" if case.stack is not None else _spec(kernels, case)
     norm = _library_norm(norms, case)
@@ -105,6 +107,11 @@ def _fitted(case: Case) -> Any:
     if parameters["solver"] == "any":
         parameters["solver"] = _some_solver(case, loss, norms.make_norm(norm), parameters)
     make = MKLRegressor if case.task == "regression" else MKLClassifier
+    further = {}
+    if case.task == "survival":
+        make, further = MKLSurvival, {"strata": case.strata}
+        for name in ("fit_intercept", "center"):  # it has no choice there
+            parameters.pop(name)
     criterion = criterion_of(case)
     if criterion is not None:
         make = MKLRegressorCV
@@ -115,7 +122,8 @@ def _fitted(case: Case) -> Any:
             parameters["Cs"] = [0.1, 10.0, 1e3]
     if case.norm != "l1" or make is not MKLRegressorCV:
         parameters["norm"] = norm
-    return make(spec, loss=loss, **parameters).fit(samples_of(case), case.y, sample_weight=case.sample_weight)
+    estimator = make(spec, loss=loss, **parameters)
+    return estimator.fit(samples_of(case), case.y, sample_weight=case.sample_weight, **further)
 
 
 def _library_norm(norms: Any, case: Case) -> Any:
@@ -141,6 +149,13 @@ def samples_of(case: Case, rows: Any = None, pattern: Any = None) -> Any:
     """Samples as the library takes them; some rows of them, and these with a pattern of views of their own."""
     whole = rows is None
     rows = np.arange(len(case.y)) if whole else np.asarray(rows)
+    if case.left_columns:
+        from kernelweave import Pairs
+
+        sides = [case.X[:, : case.left_columns], case.X[:, case.left_columns :]]
+        found = [np.unique(side, axis=0, return_inverse=True) for side in sides]
+        objects, places = [one[0] for one in found], [np.ravel(one[1])[rows] for one in found]
+        return Pairs(*objects, np.column_stack(places))
     if case.present is None:
         if case.stack is None:
             return case.X[rows]
@@ -157,6 +172,13 @@ def samples_of(case: Case, rows: Any = None, pattern: Any = None) -> Any:
 
 
 def _spec(kernels: Any, bank: Case) -> Any:
+    if bank.left_columns:
+        made = [dict.fromkeys(kernel.factors[side] for kernel in bank.kernels) for side in range(2)]
+        specs = [
+            [_factor(kernels, case) for case in side if case.family not in ("constant", "identity")]
+            for side in made
+        ]
+        return kernels.pairs(left=specs[0], right=specs[1])
     made = []
     held = dict(bank.norm.held) if isinstance(bank.norm, NormCase) else {}
     for j, case in enumerate(bank.kernels):
@@ -175,6 +197,11 @@ def _spec(kernels: Any, bank: Case) -> Any:
     for kernel in made[1:]:
         spec = spec + kernel
     return spec
+
+
+def _factor(kernels: Any, case: Any) -> Any:
+    """A kernel of one side of pairs, whose columns are all of that side."""
+    return kernels.linear() if case.family == "linear" else getattr(kernels, case.family)(case.number)
 
 
 def _some_solver(case: Case, loss: Any, norm: Any, parameters: dict) -> str:
@@ -225,6 +252,11 @@ def _check_sentences(estimator: Any, violations: list[str]) -> None:
             said = re.search(r"within ([-+.e0-9]+) %", text)
             if said and not float(said[1]) / 100 >= 0.9 * certificate.relative_gap:
                 violations.append(f"{text!r} with a gap of {certificate.relative_gap:.3g}")
+            said = re.search(r"within ([-+.e0-9]+) nats per event", text)
+            if (said is None) == (certificate.unit > 0) or (
+                said and not float(said[1]) >= 0.9 * certificate.gap / certificate.unit
+            ):
+                violations.append(f"{text!r} with a gap of {certificate.gap:.3g} of {certificate.unit:.3g}")
             if np.isfinite(certificate.gap) and re.search(r"\b(nan|inf)\b", text):
                 violations.append(f"no number in {text!r}")
     if not all(isinstance(text, str) and text.strip() for text in texts):
@@ -269,6 +301,8 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         each = np.ndim(case.y) == 2 and case.parameters["multi_output"] == "each"
         y = np.asarray(case.y, dtype=LONG)
         targets = list(y.T) if each else [y]
+    elif case.task == "survival":
+        targets = [followed(case)]
     elif not columns:
         targets = [np.where(case.y == np.max(case.y), LONG(1), LONG(-1))]
     else:
@@ -293,6 +327,15 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
             norm = NormCase("fixed", given=tuple(float(d) for d in np.ravel(given)))
         made.append(ProblemCase(K, unsure, y, c, loss, norm, case.parameters["fit_intercept"]))
     return made
+
+
+def followed(case: Case) -> np.ndarray:
+    """Targets as the definitions take them: times with a minus where they are censored, or their ranks by stratum."""
+    time, sign = case.y["time"], np.where(case.y["event"], LONG(1), LONG(-1))
+    if case.loss != "cox":
+        return sign * time
+    stratum = 0 if case.strata is None else np.unique(case.strata, return_inverse=True)[1]
+    return sign * (STRATUM * stratum + 1 + np.unique(time, return_inverse=True)[1])
 
 
 def _norm(case: Case, lam: float) -> NormCase:
@@ -414,6 +457,9 @@ def _check_problem(problem, certificate, beta, weights, intercept, tol, violatio
     if not certificate.primal <= nothing * (1 + tol) + slack + certificate.tiny:
         violations.append(f"objective {certificate.primal!r}, where f = 0 costs {nothing!r}")
     left = margin(problem.loss, problem.y, problem.decision(beta, weights)[0] + intercept, problem.c)
+    unit = float(np.sum(problem.c[(problem.y > 0) & (problem.c > 0)])) if problem.loss.coupled else 0.0
+    if not abs(unit - certificate.unit) <= 1e-9 * unit:
+        violations.append(f"unit {certificate.unit!r}, by definition {unit!r}")
     if abs(left - certificate.margin) > 1e-6 + slack / max(size, 1e-300):
         violations.append(f"margin {certificate.margin!r}, by definition {left!r}")
 
@@ -428,8 +474,13 @@ def _check_predictions(
         return
     said = np.asarray(estimator.predict(samples_of(case)))
     if case.task == "regression":
-        if not np.array_equal(said, decision):
+        meant = np.exp(decision) if case.loss == "poisson" else decision
+        if not np.array_equal(said, meant):
             violations.append("predictions are not the decision values")
+    elif case.task == "survival":
+        if not np.array_equal(said if case.loss == "cox" else -said, decision):
+            violations.append("risks are not the decision values, or minus the log times")
+        _check_hazards(case, estimator, decision, violations)
     elif not np.all(np.isin(said, case.y)):
         violations.append(f"predictions {set(said.tolist()) - set(case.y.tolist())} are no classes")
     single = len(problems) == 1
@@ -446,6 +497,21 @@ def _check_predictions(
             violations.append(
                 f"decision values on training rows differ by {worst:.2g} of {float(np.max(np.abs(f))):.2g}"
             )
+
+
+def _check_hazards(case: Case, estimator: Any, decision: np.ndarray, violations: list[str]) -> None:
+    """Breslow's estimator, or Nelson and Aalen's on ratios of times: as many events as expected, whatever was learnt."""
+    weight = np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight
+    curves = estimator.predict_cumulative_hazard_function(samples_of(case), strata=case.strata)
+    at_times = np.array([curve(time) for curve, time in zip(curves, case.y["time"], strict=True)])
+    events, expected = np.sum(weight * case.y["event"]), np.sum(weight * at_times)
+    # a ratio of times is rounded, and may fall before its own event; so are values in single precision, or of huge kernels
+    exact = case.loss == "cox" and case.parameters.get("dtype") != "float32" and not case.raw
+    off = 1e-6 * events if exact else np.inf
+    if not abs(expected - events) <= off or not np.all(at_times >= 0):
+        violations.append(f"{events!r} events, where the baseline hazard expects {expected!r}")
+    if not np.all(estimator.predict_median(samples_of(case), strata=case.strata) >= 0):
+        violations.append("a median time is negative")
 
 
 def _check_patterns(

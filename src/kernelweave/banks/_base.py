@@ -50,6 +50,8 @@ class Storage(ABC):
     block_entries: int = 4_000_000
     #: whether explicit features are computed again in every sweep, because they would not fit into memory
     streams: bool = False
+    #: whether ``mixed`` gives something to multiply with, and no matrix: see ``pairs.MixedProducts``
+    by_products: bool = False
     #: whether kernels live outside the host's memory, and inner problems are solved there
     on_device: bool = False
     #: relative error of a product beyond that of double precision
@@ -150,6 +152,11 @@ class Storage(ABC):
         for i in range(self.n):
             out[:, i] = self.block(np.array([i]), np.array([i]), kernels)[:, 0, 0]
         return out
+
+    def mean_diagonals(self, samples: Index | None = None) -> Array:
+        """Means of the diagonals over all or some samples, ``(m,)``."""
+        diagonals = self.diag()
+        return np.asarray(np.mean(diagonals if samples is None else diagonals[:, samples], axis=1))
 
     def exact(self) -> Storage | None:
         """Return the same kernels in double precision, itself where they are; None where it cannot tell."""

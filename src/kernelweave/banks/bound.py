@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
+from ..views import Pairs
 from ._base import support
 from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, row_slices
 from .normalise import NOTHING, Normaliser
@@ -219,7 +220,19 @@ class BoundKernels:
         return made
 
     def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
-        """Return the term of some kernels, with what it needs of the samples; ``weights`` are those of all kernels."""
+        """Return the terms of some kernels, with what they need of samples; ``weights`` are those of all kernels.
+
+        Of kernels with sparse features that is the direction of the function, and no sample.
+        """
+        factors = self.direction is None and not self.normaliser.center and self.normaliser.diagonal is None
+        sparse = np.array([factors and kernel.nonzeros is not None for kernel in self.kernels], dtype=bool)
+        if sparse.any() and (chosen := kernels[sparse[kernels]]).size:
+            along, used = self.choose(chosen), support(coef)
+            Z, along.starts = stack_features(along.kernels, take(self.samples, used))
+            along.samples, along.direction = None, np.asarray(Z.T @ coef[used], dtype=float)
+            others = kernels[~sparse[kernels]]
+            terms = self.restrict(others, weights, coef) if others.size else []
+            return [Term(along, chosen, weights[..., chosen], coef[used]), *terms]
         kept = self.choose(kernels)
         # where kernels are centred, the row means of new rows run over all training samples
         if self.direction is None and not self.normaliser.center:
@@ -237,6 +250,8 @@ class BoundKernels:
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
         out = np.empty((len(self.kernels), n_samples(new), n_samples(self.samples)))
+        if isinstance(self.samples, Pairs) and self.normaliser.center:
+            raise ValueError("kernels of pairs that are centred have no entries between new and known pairs")
         for j, entries in self.visit(new):
             out[j] = entries
         return out
@@ -265,6 +280,10 @@ class BoundKernels:
         if self.direction is not None:
             return self._along(self.direction, new, weights)
         known, samples = self.normaliser, self.samples
+        if isinstance(samples, Pairs):
+            from .pairs import pair_decision
+
+            return pair_decision(self, new, weights, coef)
         rows_of_numbers = isinstance(samples, np.ndarray) and samples.ndim == 2
         if device is not None and rows_of_numbers and known.keeps_powers():
             from .torch_bank import device_decision
@@ -301,15 +320,16 @@ class BoundKernels:
 
     def _along(self, direction: Array, new: Any, weights: Array) -> Array:
         """Values at new rows from their features, block by block."""
-        source = as_rows(new)
-        _, starts = stack_features(self.kernels, source[:1])
+        starts = np.asarray(self.starts)
         mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        out = np.empty((len(source), *direction.shape[1:]))
-        height = max(64, BLOCK_BYTES // (8 * max(1, int(starts[-1]))))
-        for top in range(0, len(source), height):
-            rows = slice(top, min(len(source), top + height))
+        out = np.empty((n_samples(new), *direction.shape[1:]))
+        few = [kernel.nonzeros for kernel in self.kernels]
+        width = int(starts[-1]) if None in few else int(sum(number or 0.0 for number in few))
+        height, source = max(64, BLOCK_BYTES // (8 * max(1, width))), as_rows(new) if None in few else new
+        for top in range(0, len(out), height):
+            rows = slice(top, min(len(out), top + height))
             Z, _ = stack_features(self.kernels, source[rows])
             out[rows] = Z @ direction
         return out

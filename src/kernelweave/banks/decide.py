@@ -40,12 +40,16 @@ class Abilities:
 
     #: names of the solvers that serve both, of those that the rules know
     serves: frozenset[str] = frozenset()
+    #: the loss is smooth, and evaluates every sample and class by itself
+    smooth: bool = False
     #: the derivative of the loss is a sigmoid
     sigmoid: bool = False
     #: the loss is made of planes: no curvature, no ridge, and samples are added up one by one
     planes: bool = False
     #: the norm has closed-form weights
     analytic: bool = False
+    #: samples stand in each other's losses: sums over all of them are what features can be asked for
+    coupled: bool = False
     #: loss and norm by name, for messages
     names: str = "this loss and norm"
 
@@ -70,8 +74,8 @@ class Facts:
     m: int
     can: Abilities = Abilities()
     place: Place = "host"
-    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels, or
-    #: ``incomplete`` samples, whose kernels are completed
+    #: ``numbers`` or ``other`` things in memory, ``rows`` that are read as needed, ``matrices`` of the kernels,
+    #: ``pairs`` of objects, or ``incomplete`` samples, whose kernels are completed
     samples: str = "numbers"
     #: kernels without explicit features, and the name of the first
     unranked: int = 0
@@ -178,6 +182,9 @@ class Case:
         self.swept = self.kept.representation == "features" and far
         #: the mixed kernel of all samples takes too much memory
         self.too_many = not self.kept.whole or 8 * self.n**2 > facts.process_memory // MIXED_SHARE
+        self.too_many &= not (self.kept.storage == "products" and self.can.smooth)
+        #: the only type of numbers that products are computed in
+        self.double = "float64"
         #: explicit features of all kernels are in this process's memory
         self.at_hand = self.kept.rank is not None
 
@@ -185,7 +192,7 @@ class Case:
         """Find out which kernels become features in this process's memory; ``is_open``: any solver may run."""
         n = facts.n
         #: kernels are computed from samples in this process's memory, and may stay there
-        self.in_memory = facts.place == "host" and facts.samples in ("numbers", "other")
+        self.in_memory = facts.place == "host" and facts.samples in ("numbers", "other", "pairs")
         self.in_memory &= self.storage != "stream" and not (self.storage == "lowrank" and facts.unranked)
         #: features are computed in every sweep, because that is asked for or rows are not in memory
         self.streams = self.storage == "stream" or (self.auto and facts.samples == "rows")
@@ -194,7 +201,8 @@ class Case:
         self.suits_blocks = n >= MANY_SAMPLES and facts.unranked == 0 and facts.rank <= n
         self.suits_blocks &= not thin(n, facts.m, facts.rank)
         #: an open solver will go over explicit features of all kernels, which fit
-        self.by_blocks = is_open and "block_descent" in self.can.serves and self.suits_blocks
+        sums = self.can.coupled and not self.can.serves.isdisjoint(ON_SUMS)
+        self.by_blocks = is_open and (sums or "block_descent" in self.can.serves) and self.suits_blocks
         self.by_blocks &= self.storage in ("auto", "lowrank") and facts.every.feature_bytes <= self.memory
         #: the mixed kernel will be wanted
         self.mixes = asked.mixes and not self.by_blocks
@@ -324,6 +332,13 @@ KEEPING = (
         words="completed matrices", representation="gram", storage="dense", size="needed",
     ),
     Rule(
+        "products of pairs", "samples are pairs of objects, and matrices of the objects of each side fit",
+        lambda c: c.facts.place == "host" and c.facts.samples == "pairs" and c.auto and c.facts.needed <= c.memory,
+        "{0:kernels} on {0:n} pairs from matrices of both sides in {0:needed} of {0:memory}",
+        words="products", representation="gram", storage="products", size="needed",
+        dtype="double",
+    ),
+    Rule(
         "given matrices", "the kernels are matrices in memory",
         lambda c: c.facts.place == "host" and c.facts.samples == "matrices" and c.facts.needed <= c.memory,
         "{0:kernels} on {0:n} samples, and {0:needed} of {0:memory} beside what is given",
@@ -337,8 +352,8 @@ KEEPING = (
     ),
     Rule(
         "features for blocks",
-        "`block_descent` serves loss and norm, n >= 500, every kernel has at most n features, all of them fit into "
-        "memory, and it is not one kernel per term of a text",
+        "`block_descent` serves loss and norm (`lbfgs` or `proximal_newton` a loss of all samples together), n >= 500, "
+        "every kernel has at most n features, all of them fit into memory, and it is not one kernel per term of a text",
         lambda c: c.in_memory and c.by_blocks,
         "n = {0:n}, {0:all_features} in {0:features} of {0:memory}, where a mixed kernel is n x n",
         words="explicit features", representation="features", storage="lowrank", size="stored",
@@ -461,6 +476,16 @@ SOLVING = (
         "explicit features of {0:n} samples never need a mixed kernel", solver="block_descent",
     ),
     Rule(
+        "sums over features", "the same with a loss of all samples together",
+        lambda c: c.at_hand and c.suits_blocks and c.can.coupled and c.serves("lbfgs"),
+        "explicit features of {0:n} samples never need a mixed kernel", solver="lbfgs",
+    ),
+    Rule(
+        "sums over features, with corners", "the same, and the norm has corners",
+        lambda c: c.at_hand and c.suits_blocks and c.can.coupled and c.serves("proximal_newton"),
+        "explicit features of {0:n} samples never need a mixed kernel", solver="proximal_newton",
+    ),
+    Rule(
         "a mixed kernel of some samples", "the mixed kernel of all samples takes more than a quarter of the memory",
         lambda c: c.too_many and c.serves("working_set"),
         "the mixed kernel of all {0:n} samples takes too much memory", solver="working_set",
@@ -556,6 +581,11 @@ def refusal(case: Case) -> Exception:
     if f.samples == "incomplete":
         ways = ["raise memory_budget", "fewer kernels", "fewer samples"]
         return _too_large(case, f"completing {f.m} kernels of {f.n} samples", f.needed, ways)
+    if f.samples == "pairs" and case.auto:
+        return _too_large(
+            case, f"the kernel matrices of the objects of {f.n} pairs", f.needed,
+            ["raise memory_budget", "fewer kernels", "fewer objects"],
+        )  # fmt: skip
     if f.samples == "matrices":
         return _too_large(
             case, f"fitting on {f.m} precomputed kernels of {f.n} samples", f.needed,

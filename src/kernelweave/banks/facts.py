@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from .._numerics.resources import default_budget
 from .._typing import Index
 from ..kernels import Kernel, n_samples
+from ..kernels.pairwise import factors_of
+from ..views import Pairs
 from ._base import Bank
 from .decide import MIXING_SHARE, Abilities, Facts, Split
 from .memory import Place, parse_bytes
@@ -48,12 +50,22 @@ def facts_of_kernels(
         )
         return replace(facts, process_memory=default_budget(), **others)
     n, m = n_samples(samples), len(kernels)
+    if isinstance(samples, Pairs):
+        kind, sides = "pairs", samples.compact()
+        lefts, rights, _ = factors_of(kernels)
+        # the matrices, and as much again for their mixtures
+        needed = sum(
+            8 * (len(of) + 4) * len(side) ** 2 for of, side in ((lefts, sides.left), (rights, sides.right))
+        )
+        others = {"needed": needed, **others}
     ranks = ranks_of(kernels, samples)
     known = [rank for rank in ranks if rank is not None]
     without = [kernel.name for kernel, rank in zip(kernels, ranks, strict=True) if rank is None]
     splits: dict[tuple[int, ...], Split] = {}
 
     def split(most: float) -> Split:
+        if kind == "pairs":  # matrices, no two of which are powers of one
+            return Split(matrices=m, chains=m)
         explicit = explicit_kernels(ranks, most)
         if tuple(explicit) not in splits:
             stored = np.setdiff1d(np.arange(m), explicit)
@@ -111,7 +123,10 @@ def chains_of(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]
 def feature_bytes(
     kernels: Sequence[Kernel], samples: Any, ranks: Sequence[int | None], explicit: Index
 ) -> int:
-    """Return the bytes of the explicit features; those of sparse samples are stored without their zeros."""
+    """Return the bytes of the explicit features; sparse ones, and those of sparse samples, without their zeros."""
+    few = [kernels[j].nonzeros for j in explicit]
+    if few and None not in few:
+        return int(12 * n_samples(samples) * sum(number or 0.0 for number in few))
     dense = 8 * n_samples(samples) * sum(ranks[j] or 0 for j in explicit)
     if not sp.issparse(samples):
         return dense

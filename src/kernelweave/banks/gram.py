@@ -73,6 +73,7 @@ class Gram(Bank):
         self.chosen, self.centre, self.samples, self.columns = chosen, centre, samples, columns or {}
         self.times = None if times is None else np.asarray(times, dtype=float)
         self.streams, self.cluster_cost = storage.streams, storage.cluster_cost
+        self.by_products = storage.by_products
         self.nbytes = storage.nbytes if chosen is None and samples is None else 0
         #: whether coefficients and products are the storage's up to a factor
         self._as_stored = chosen is None and centre is None and samples is None and not self.columns
@@ -367,6 +368,11 @@ class Gram(Bank):
             means = self.centre.means if self.samples is None else self.centre.means[:, self.samples]
             out = out - 2.0 * means + self.centre.grand[:, None]
         return self._scaled(out)
+
+    def mean_diagonals(self, samples: Index | None = None) -> Array:
+        if self._as_stored:
+            return np.asarray(self._scaled(self.storage.mean_diagonals(samples)))
+        return super().mean_diagonals(samples)
 
     def rounding_lengths(self) -> Array:
         lengths = super().rounding_lengths()

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +20,8 @@ from .._numerics.resources import allowed_threads
 from .._typing import Array
 from ..banks import Bank, Decision, KernelFunction
 from ..banks.torch_bank import prediction_device
+from ..kernels import as_spec, default_bank
+from ..kernels.pairwise import known_by_heart
 from ..losses import Loss, make_loss
 from ..norms import make_norm
 from ..problems import Certificate, Point
@@ -79,6 +81,12 @@ def facts_of(bound: Bound) -> dict[str, Any]:
     }
 
 
+def findings_of_weights(bound: Bound, weights: Array) -> tuple[str, ...]:
+    """Return what weights of kernels of pairs leave for new objects, where that is nothing."""
+    said = known_by_heart(bound.bank.kernels, np.atleast_2d(weights).sum(axis=0))
+    return () if said is None else (said,)
+
+
 class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
@@ -121,6 +129,17 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
     decision_: Decision
     C_: float | Array
     loss_: Loss
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those inside kernels, norm and loss also where these were given by name."""
+        makers = {"kernels": as_spec, "norm": make_norm, "loss": make_loss}
+        for name in {
+            name.partition("__")[0] for name in params if "__" in name
+        } & makers.keys() - params.keys():
+            given = getattr(self, name, None)
+            if not hasattr(given, "set_params"):
+                setattr(self, name, default_bank() if given is None else makers[name](given))
+        return super().set_params(**params)  # type: ignore[no-any-return]
 
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss to be minimised; estimators that stand for one loss say so here."""
@@ -180,12 +199,18 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
         return FittedModel(
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
-            decision=decision, n_passes=n_passes, function=function, findings=self._findings_of(tasks, values),
+            decision=decision, n_passes=n_passes, function=function,
+            findings=(*self._findings_of(tasks, values), *findings_of_weights(bound, known["weights"])),
+            **self._own_parts(tasks, values),
         )  # fmt: skip
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         """Return what a reader must know first, from the decision values of the training samples."""
         return ()
+
+    def _own_parts(self, tasks: list[Task], values: list[Array]) -> dict[str, Any]:
+        """Return what else is to be kept of a fit, from the decision values of the training samples."""
+        return {}
 
     def _warm_started(self, tasks: list[Task], bank: Bank) -> list[Task]:
         """Start the tasks at the previous fit, if that was of the same shape in every respect."""

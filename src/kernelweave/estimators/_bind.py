@@ -24,6 +24,8 @@ from ..banks.streaming import spread_rows
 from ..cluster import cluster_bank
 from ..exceptions import ScaleWarning, warn_at_caller
 from ..kernels import Kernel, resolve_kernels, take, view_of
+from ..kernels.pairwise import factors_of
+from ..views import Pairs
 from ._inputs import Training
 from ._parameters import Codes
 from ._plan import BankPlan, dtype_name
@@ -53,6 +55,13 @@ def scale_findings(
 
     if training.kernels is None:
         findings = scales.findings_of_matrices(training.samples, plan.center)
+    elif isinstance(training.samples, Pairs):
+        findings = ()
+        sides, used = factors_of(settled), training.samples.compact()
+        for side, factors in zip((used.left, used.right), sides[:2], strict=True):
+            own = [kernel for kernel in factors if kernel.family not in ("constant", "identity")]
+            findings += scales.findings_of_kernels(own, side.objects, False) if own else ()
+        findings = tuple(dict.fromkeys(findings))
     else:
         kernels = settled or training.kernels
         findings = scales.findings_of_kernels(kernels, training.samples, plan.center, training.columns)
@@ -84,7 +93,7 @@ def _built(training: Training, plan: BankPlan) -> Bank:
         # widths and landmarks are settled on a part that fits
         part = samples[spread_rows(training.n)] if rows else samples
         kernels = resolve_kernels(kernels, part)
-        if plan.center and device is None:
+        if plan.center and device is None and training.kind != "pairs":
             kernels = [kernel.recentred(part) for kernel in kernels]
     facts = facts_of_kernels(
         kernels, samples, plan.normalize, plan.center, kind="rows" if rows else "", can=plan.can,
@@ -137,7 +146,7 @@ def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
         bank = bank.recentred(train)
     if plan.normalize != "trace":
         return bank
-    means = bank.diag()[:, train].mean(axis=1)
+    means = bank.mean_diagonals(train)
     # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
     return bank.rescaled(np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 

@@ -28,7 +28,20 @@ from ..kernels import (
     expand_kernels,
     n_samples,
 )
-from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_views, refuse_missing
+from ..kernels.pairwise import PairKernel, PairStack, factors_of, plain_pairs
+from ..views import (
+    KnownViews,
+    MissingRates,
+    Pairs,
+    Presence,
+    Views,
+    as_frame,
+    as_views,
+    is_row,
+    is_views,
+    refuse_missing,
+)
+from ..views.pairs import KnownSides
 from ._parameters import Device, KernelsLike, Samples
 from ._plan import BankPlan
 
@@ -38,8 +51,8 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``views``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be, ``columns``
-    what the columns of a table are called.
+    kind), ``views``, ``pairs``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to
+    be, ``columns`` what the columns of a table are called.
     """
 
     kernels: list[Kernel] | None
@@ -72,7 +85,7 @@ def training_inputs(
     estimator: BaseEstimator, X: Samples, plan: BankPlan, n_targets: int | None = None
 ) -> Training:
     """Check X against the kernels of an estimator and the number of targets; return both, ready to be bound."""
-    for name in ("_views", "_matrix_rates"):
+    for name in ("_views", "_matrix_rates", "_sides"):
         vars(estimator).pop(name, None)
     given, device = cluster_samples(X), getattr(estimator, "device", None)
     if given is not None:
@@ -80,7 +93,9 @@ def training_inputs(
             raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
         training = _cluster_inputs(estimator, given, plan, n_targets)
     else:
-        place = device_of(device, X)
+        place = None if isinstance(X, Pairs) else device_of(device, X)
+        if isinstance(X, Pairs) and device is not None:
+            raise ValueError("pairs are multiplied in memory: use device=None")
         if place is not None and plan.missing != "error":
             raise ValueError(
                 f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy"
@@ -100,6 +115,8 @@ def _cluster_inputs(
     estimator: BaseEstimator, given: ClusterSamples, plan: BankPlan, n_targets: int | None
 ) -> Training:
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
+    if isinstance(given.samples, Pairs):
+        raise ValueError("pairs are multiplied in memory, not on a cluster: pass X itself")
     if is_precomputed(estimator.kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
@@ -164,6 +181,8 @@ def _host_inputs(
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
     X, kind = as_frame(X), "numbers"
+    if isinstance(X, Pairs):
+        return _pairs(estimator, X, spec, missing)
     if is_views(X, n_targets):
         kind = "views"
         expanded, X = _expand_on_views(estimator, X, spec, missing)
@@ -200,7 +219,61 @@ def _host_inputs(
             f"kernel {unfit[0]!r} does not take sparse input ({len(unfit)} of {len(expanded)} kernels do not): densify "
             "with X.toarray(), or use gaussian, linear, polynomial or cosine"
         )
+    for kernel in expanded:
+        kernel.check_samples(X)
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
+
+
+def _pairs(estimator: BaseEstimator, X: Pairs, spec: KernelSpec, missing: str) -> Training:
+    """Check pairs of objects against kernels of pairs; the estimator remembers what the objects were."""
+    if missing != "error":
+        raise ValueError(f"missing={missing!r} completes kernels of views, and these samples are pairs")
+    if len(X) < 2:
+        raise ValueError(f"Found {len(X)} pair(s) while a minimum of 2 is required.")
+    try:
+        kernels = expand_kernels(spec, Schema.of(X))
+    except ValueError as error:
+        if not isinstance(spec, PairStack):
+            raise ValueError(f"X holds pairs, and the kernels do not take them: {NO_PAIRS}") from error
+        raise
+    unfit = [kernel.name for kernel in kernels if not isinstance(kernel, PairKernel)]
+    if unfit:
+        raise ValueError(f"X holds pairs, and kernel {unfit[0]!r} does not take them: {NO_PAIRS}")
+    if len({kernel.symmetry for kernel in kernels}) > 1:
+        raise ValueError(
+            "kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike"
+        )
+    _forget_features(estimator)
+    estimator._sides = KnownSides.of(X)
+    plain = plain_pairs(X)
+    lefts, rights, _ = factors_of(kernels)
+    _check_side("left", plain.left.objects, lefts)
+    _check_side("right", plain.right.objects, rights)
+    return Training(kernels, plain, len(X), [kernel.name for kernel in kernels], "pairs")
+
+
+NO_PAIRS = "write kernels.pairs(left=..., right=...) around the kernels of the two sides"
+
+
+def _check_side(which: str, objects: Samples, kernels: Sequence[Kernel]) -> None:
+    """Raise where the kernels of one side cannot work on its objects."""
+    numbers = isinstance(objects, np.ndarray) and objects.dtype.kind in "fiub"
+    if sp.issparse(objects):
+        check_sparse(objects)
+    for kernel in kernels:
+        anything = kernel.takes_objects or kernel.takes_indices or kernel.family in ("constant", "identity")
+        if sp.issparse(objects) and not (anything or kernel.accepts_sparse):
+            raise ValueError(f"kernel {kernel.name!r} does not take the sparse {which} objects: densify them")
+        table = sp.issparse(objects) or isinstance(objects, Views) or (numbers and objects.ndim == 2)
+        if not anything and not table:
+            raise ValueError(
+                f"kernel {kernel.name!r} works on rows of numbers, and the {which} objects are none: pass a table, or "
+                "kernels that take such objects"
+            )
+        if not anything and numbers and not np.isfinite(objects).all():
+            raise ValueError(
+                f"the {which} objects contain NaN or infinity: impute missing values first (SimpleImputer)"
+            )
 
 
 def _expand_on_views(
@@ -213,6 +286,10 @@ def _expand_on_views(
     kernels = expand_kernels(spec, Schema.of(views))
     looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
     used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    if not any(kernel.takes_objects for kernel in kernels):
+        names = views.feature_names or range(views.shape[1])
+        for view, block in views.only(used).items():
+            refuse_text(block, labels=[names[j] for j in views.groups[view]])
     views.only(used).check_values()
     if missing == "error":
         refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
@@ -231,13 +308,17 @@ def _table_with_gaps(
     if isinstance(X, Rows) or _is_object_list(X):
         raise ValueError(f"missing={missing!r} needs views: a dict of tables, or one table in memory")
     schema = Schema.of(X)
-    X = _numeric(estimator, X, reset=True, gaps=True)
+    objects = schema.n_features is not None and any(k.takes_objects for k in expand_kernels(spec, schema))
+    if objects:
+        validate_data(estimator, X, reset=True, skip_check_array=True)
+    else:
+        X = _numeric(estimator, X, reset=True, gaps=True)
     kernels = expand_kernels(spec, schema if schema.n_features is not None else Schema.of(X))
     names = getattr(estimator, "feature_names_in_", None)
     groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
     views = Views.of_table(X, groups)
     views.check_values()
-    estimator._views = KnownViews.of(views, missing, views.names, groups)
+    estimator._views = KnownViews.of(views, missing, views.names, groups, objects)
     return kernels, views.bare()
 
 
@@ -257,10 +338,29 @@ def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
 
 def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
     """Check new rows against what an estimator was fitted on."""
-    X = on_host(X)
+    if kind == "pairs" or isinstance(X, Pairs):
+        if kind != "pairs" or not isinstance(X, Pairs):
+            raise ValueError(
+                f"{type(estimator).__name__} was fitted on {'pairs' if kind == 'pairs' else 'other samples'}, but X is "
+                f"{type(X).__name__}"
+            )
+        estimator._sides.check(X)
+        return plain_pairs(X)
+    samples = _brought(estimator, on_host(X), kind)
+    for kernel in vars(estimator).get("kernels_", ()) if kind in ("table", "objects", "views") else ():
+        kernel.check_samples(samples)
+    return samples
+
+
+def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
+    """Return new samples in the form of the training samples."""
     if kind == "views":
         known = estimator._views
-        return known.samples(X if known.groups is None else _numeric(estimator, X, reset=False, gaps=True))
+        if known.groups is not None and known.objects:
+            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
+        elif known.groups is not None:
+            X = _numeric(estimator, X, reset=False, gaps=True)
+        return known.samples(X)
     if kind == "matrices":
         rates: MissingRates | None = vars(estimator).get("_matrix_rates")
         matrices = as_stack(X, "rows of new samples", rates is not None)
@@ -294,15 +394,8 @@ def _is_object_list(X: Samples) -> bool:
     if hasattr(X, "iloc") or isinstance(X, np.ndarray):
         return X.ndim == 1
     if isinstance(X, list | tuple) and len(X):
-        return not _is_row(X[0]) or any(not _is_row(x) or len(x) != len(X[0]) for x in X)
+        return not is_row(X[0]) or any(not is_row(x) or len(x) != len(X[0]) for x in X)
     return False
-
-
-def _is_row(x: object) -> bool:
-    """Whether x can be a row of numbers."""
-    if isinstance(x, np.ndarray):
-        return x.ndim == 1 and x.dtype.kind in "fiub"
-    return isinstance(x, list | tuple) and all(isinstance(value, Number) for value in x)
 
 
 RESHAPE = (
@@ -323,7 +416,7 @@ def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
     if unfit:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X is a sequence of single things, but kernel {unfit[0]!r} works "
-            f"on rows of numbers. {RESHAPE}"
+            f"on rows of numbers; those on texts, molecules and graphs are in kernelweave.kernels. {RESHAPE}"
         )
     return kernels
 
@@ -332,6 +425,33 @@ def _forget_features(estimator: BaseEstimator) -> None:
     """Drop what an earlier fit on rows of numbers said about the columns."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(estimator).pop(name, None)
+
+
+def refuse_text(X: Samples, error: Exception | None = None, labels: Sequence[object] | None = None) -> None:
+    """Raise where a column of a table holds texts or dates, naming it: it is no matrix of numbers."""
+    frame = hasattr(X, "iloc")
+    if not (frame or getattr(getattr(X, "dtype", None), "kind", "") in "OUSM") or getattr(X, "ndim", 0) != 2:
+        return
+    for j in range(X.shape[1]):
+        values = np.asarray(X.iloc[:, j] if frame else X[:, j])
+        found = next(filter(_is_text, values), None) if values.dtype.kind in "OUS" else None
+        if values.dtype.kind != "M" and found is None:
+            continue
+        label = X.columns[j] if frame else j if labels is None else labels[j]
+        what = "dates" if found is None else f"texts, such as {str(found)!r}"
+        raise ValueError(
+            f"column {label!r} holds {what}, which cannot be converted to numbers: leave it out, encode it "
+            f"(OneHotEncoder), or give it a kernel of its own, kernels.function(f).on({label!r})"
+        ) from error
+
+
+def _is_text(value: object) -> bool:
+    """Whether something is a text that is no number."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return isinstance(value, str)
+    return False
 
 
 def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = False) -> Samples:
@@ -343,13 +463,17 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = Fal
         )
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=np.float64,
-        reset=reset,
-        ensure_min_samples=2 if reset else 1,
-        ensure_all_finite="allow-nan" if gaps else True,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            reset=reset,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if gaps else True,
+        )
+    except (TypeError, ValueError) as error:
+        refuse_text(X, error)
+        raise
     return without_duplicates(X) if sp.issparse(X) else X

@@ -11,8 +11,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
 from sklearn.model_selection import check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
@@ -23,6 +21,7 @@ from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
 from ..solvers import Stop
+from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
 from ._parameters import Codes, FoldsLike, NormLike, Splits
@@ -48,7 +47,9 @@ EQUAL = 1e-12
 ROUGH = 1e-2
 
 
-def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object) -> Splits:
+def folds_of(
+    cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object, samples: object = None
+) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
@@ -57,8 +58,9 @@ def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, 
     splitter = check_cv(cv, y, classifier=classify)
     if cv is None or isinstance(cv, Integral):
         splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=0 if seed is None else seed)
-    # folds of a regression do not depend on the targets
-    return list(splitter.split(np.zeros((len(y), 1)), y if classify else None, groups))
+    # folds of a regression do not depend on the targets, and those of pairs on who is in them
+    X = samples if isinstance(samples, Pairs) else np.zeros((len(y), 1))
+    return list(splitter.split(X, y if classify else None, groups))
 
 
 def shares_of_search(stop: Stop, problems: int) -> TimeShares:
@@ -80,12 +82,12 @@ class SearchResult:
     #: positions of held-out samples and their decision values with the chosen pair, one pair of arrays per fold
     held_out: list[tuple[Codes, Array]]
     #: the pairs of norm and C that the scores do not tell from the chosen one, and that one: ``choice``, ``norm``,
-    #: ``C``, ``score`` (and ``squared_error``, where that decides), ``tie``
+    #: ``C``, ``score`` (and the error, where that decides), ``tie``
     ties: pd.DataFrame
     #: score of every C on every fold, with the chosen norm
     scores: Array
-    #: whether these are squared errors, with a minus before them
-    errors: bool
+    #: name of the errors that these are, with a minus before them; None where they are scores
+    error: str | None
 
 
 @dataclass
@@ -100,7 +102,7 @@ class Search:
     #: increasing
     Cs: Array
     splits: Splits
-    #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
+    #: where ``error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
     #: of positions and decision values of held-out samples by fold: it decides where mean scores are equal
     loss: Callable[[list[tuple[Codes, Array]]], float]
@@ -108,6 +110,10 @@ class Search:
     stops: TimeShares
     #: place of the plan that is kept unless another is clearly ahead; None where the largest mean score decides
     default: int | None = 0
+    #: name of the error, which a score of the user's takes the place of
+    error: str = "squared_error"
+    #: whether ``score`` takes the decision values of all samples
+    sees_all: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
@@ -137,7 +143,11 @@ class Search:
                     bar.update()
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
-                    row = {**self._key(place, C, fold), **self.score(values[test], test), **facts}
+                    row = {
+                        **self._key(place, C, fold),
+                        **self.score(values if self.sees_all else values[test], test),
+                        **facts,
+                    }
                     self.rows.append({**row, "score_time": time.perf_counter() - began, "dropped": False})
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points
@@ -159,15 +169,17 @@ class Search:
         Behind by two standard errors of the lead over the folds so far, which few folds may happen to agree about: the
         median of these errors counts as well, and that of the best score itself.
         """
-        by, sign = ("squared_error", -1.0) if "squared_error" in self.rows[0] else ("score", 1.0)
+        by, sign = (self.error, -1.0) if self.error in self.rows[0] else ("score", 1.0)
         known: dict[tuple[int, float], list[float]] = {}
         for row in self.rows:
             known.setdefault((row["choice"], row["C"]), []).append(sign * row.get(by, np.nan))
         for place in range(len(self.plans)):
             pairs = [pair for pair in known if pair[0] == place and pair not in self.dropped]
+            if len(pairs) < 2:
+                continue
             scores = np.array([known[pair] for pair in pairs]).T
             scores = scores[np.all(np.isfinite(scores), axis=1)]
-            if scores.shape[0] < RACED or len(pairs) < 2:
+            if scores.shape[0] < RACED:
                 continue
             best = scores[:, [int(np.argmax(scores.mean(axis=0)))]]
             spread = np.std(np.hstack([best - scores, best]), axis=0, ddof=1) / np.sqrt(scores.shape[0])
@@ -235,8 +247,8 @@ class Search:
                 KernelWeaveConvergenceWarning,
             )
             counted = table[table["fold"] < complete] if complete else table
-        errors = "squared_error" in counted
-        by = "squared_error" if errors else "score"
+        errors = self.error in counted
+        by = self.error if errors else "score"
         wide = {
             name: counted.pivot_table(index="fold", columns=["choice", "C"], values=name)
             for name in {by, "score"}
@@ -282,7 +294,7 @@ class Search:
         return SearchResult(
             self.plans[place], int(place), float(C), tasks, float(wide["score"].mean().get(best, np.nan)),
             table.drop(columns="choice"), self.held_out[best], ties, scores[place].reindex(columns=self.Cs).to_numpy(),
-            errors,
+            self.error if errors else None,
         )  # fmt: skip
 
     def _best(self, means: pd.Series[float], folds: int) -> tuple[int, float]:
@@ -347,11 +359,11 @@ class Search:
             ties = chosen.ties
             sentence = undecided(
                 ties["C"].to_numpy(), ties["norm"].tolist(), self.size,
-                ties["squared_error" if chosen.errors else "score"].to_numpy(),
-                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.errors,
+                ties[chosen.error or "score"].to_numpy(),
+                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.error,
             )  # fmt: skip
             said += () if sentence is None else (sentence,)
-        end = end_of_grid(chosen.C, self.Cs, chosen.scores, errors=chosen.errors)
+        end = end_of_grid(chosen.C, self.Cs, chosen.scores, error=chosen.error)
         if end is None:
             return said, ()
         return (*said, end[0]), (end[0],) if end[1] else ()
@@ -360,40 +372,6 @@ class Search:
     def size(self) -> int:
         """Fits of a fold."""
         return len(self.plans) * len(self.Cs)
-
-
-def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
-    """Return the mean over folds of the log loss of decision values, times the scale that is best for all together.
-
-    Decision values of a margin loss have no unit: the scale ``s > 0`` that minimises the mean over all samples of
-    ``log(1 + exp(-s y f))``, or of the cross-entropy of the softmax of ``s f``, gives them one.
-
-    ``held_out`` has the classes of every fold as numbers, and decision values ``(n,)`` of two classes or ``(n, k)``.
-
-    >>> right, wrong = (np.array([0, 1]), np.array([-1.0, 1.0])), (np.array([0, 1]), np.array([1.0, -1.0]))
-    >>> round(scaled_log_loss([right]), 6), round(scaled_log_loss([wrong]), 6)
-    (0.0, 0.693147)
-    """
-    # what the other classes have above the own one: the loss of a sample is log sum exp(s * above)
-    above = []
-    for codes, values in held_out:
-        whole = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
-        above.append(whole - whole[np.arange(len(codes)), codes][:, None])
-    pooled = np.concatenate(above)
-    size = float(np.max(np.abs(pooled)))
-    if not 0.0 < size < np.inf:
-        return float(np.log(pooled.shape[1])) if size == 0.0 else np.inf
-    unit = pooled / size
-
-    def slope(scale: float) -> float:
-        return float(np.mean(np.sum(softmax(scale * unit, axis=1) * unit, axis=1)))
-
-    best, far = 0.0, 1.0
-    if slope(0.0) < 0.0:
-        while slope(far) < 0.0 and far < 1e9:  # no scale is too large where all are on the right side
-            far *= 8.0
-        best = far if slope(far) <= 0.0 else float(brentq(slope, 0.0, far, xtol=1e-12, rtol=1e-12))
-    return float(np.mean([np.mean(logsumexp(best / size * one, axis=1)) for one in above]))
 
 
 def mean_shares(weights: Array) -> Array:

@@ -316,7 +316,7 @@ class MeanKernelRidgeClassifier(_MeanKernelRidge, MKLClassifier):
     """
 
 
-@settled(loss="squared", norm="uniform", C=1.0)
+@settled(loss="squared", quantiles=None, norm="uniform", C=1.0)
 class MeanKernelRidgeRegressor(_MeanKernelRidge, MKLRegressor):
     """Kernel ridge regression on the mean kernel, C by closed-form leave-one-out (``C_``, ``loo_errors_``, ``Cs_``).
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array
 
 from .._components import store_parameters
 from .._estimating import (
+    available_where,
     check_two_classes,
     constant_prediction,
     encode_classes,
@@ -54,13 +54,14 @@ MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: MKLClassifier) -> bool:
-    # the loss that was fitted decides, whatever the parameters say now
-    loss = vars(estimator).get("loss_") or estimator._loss(n_classes=2)
-    if loss.has_probabilities:
+    # what was fitted decides, whatever the parameters say now
+    fitted = vars(estimator).get("loss_")
+    calibrated = estimator.probability if fitted is None else hasattr(estimator, "calibration_")
+    if calibrated or (fitted or estimator._loss(n_classes=2)).has_probabilities:
         return True
     raise AttributeError(
-        "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
-        "sklearn.calibration.CalibratedClassifierCV"
+        "predict_proba needs loss='logistic', or MKLClassifierCV(probability=True), whose folds calibrate any loss; or "
+        "wrap the classifier in sklearn.calibration.CalibratedClassifierCV"
     )
 
 
@@ -98,26 +99,27 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     Parameters
     ----------
-    kernels : kernels, "precomputed", preset name or None, default=None
-        What to mix: kernels joined by ``+``, families such as ``kernels.per_feature(...)``, functions of two samples,
-        a preset of a paper by name.  None is ``kernels.default_bank()``.  ``"precomputed"``: X is an (m, n, n) array or
-        a list of matrices in ``fit`` and (m, n_new, n) in ``predict``; inside cross-validation use
-        ``kernels.held(stack)`` with sample indices as X.
+    kernels : kernels, str, list or None, default=None
+        What to mix: kernels joined by ``+``, families such as ``kernels.per_feature(...)``, functions, names such as
+        ``"rbf"`` and ``"linear"`` or of a preset, a list of these.  None is ``kernels.default_bank()``.
+        ``"precomputed"``: X is an (m, n, n) array or a list of matrices in ``fit`` and (m, n_new, n) in ``predict``;
+        inside cross-validation use ``kernels.held(stack)`` with sample indices as X.
     loss : str or Loss, default="hinge"
         ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``; ``multiclass_hinge`` or
         ``multinomial`` by name makes two classes a joint problem as well.
     norm : float, str or Norm, default="l1"
-        A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
-        between, ``"max"`` the least sparse.  For structure in the weights: ``norms.ElasticNet``, ``norms.Elastic``,
-        ``norms.Grouped`` (groups of kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
+        How many kernels are left: ``"l1"`` keeps few; a number p > 1 (``"l2"`` is 2) keeps all, the more alike the
+        larger it is; try 1.5 to 4.  ``"uniform"`` is the mean kernel, ``"entropy"`` in between, ``"max"`` the least
+        sparse.  For structure in the weights: ``norms.ElasticNet``, ``norms.Elastic``, ``norms.Grouped`` (groups of
+        kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
     C : float, default=1.0
-        Weight of the loss.
+        Weight of the loss, > 0.  A larger C fits the training data more closely; try 0.01 to 1000.
     fit_intercept : bool, default=True
         Whether f has a free constant.
     normalize : {"trace", "cosine", None}, default="trace"
         How kernels are made comparable; learnt on the training samples.
     center : bool, default=False
-        Whether kernels are centred in feature space first.
+        Whether the mean of the training samples is taken off in feature space first.
     missing : {"error", "mean", "predict"}, default="error"
         What becomes of samples that lack a whole view (a row of NaN, no row, or no table at all): refused, or completed
         in feature space by the mean of the samples that have it, or by what the views at hand predict
@@ -128,14 +130,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         added up over the classes, each against the rest.  ``shared``: losses added up for these two as well.  ``ovr``:
         one problem per class, with kernel weights of its own.
     class_weight : dict, "balanced" or None, default=None
-        Factors of C by class.
+        Factors of C by class; ``"balanced"`` makes rare classes count as much as frequent ones.
     solver : str or Solver, default="auto"
         Name of a solver; ``solver_`` says what ``auto`` picked.
     tol : float, default=1e-3
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop.  Smaller is slower and more exact; 1e-2 to explore, 1e-6 to compare.
     max_iter, max_seconds : int, float or None
-        Limits, of every problem's iterations and of the seconds of the whole fit; the best point is kept and a warning
-        says that the tolerance was not reached.
+        Limits, of every problem's iterations (None is the solver's) and of the seconds of the whole fit; the best point
+        is kept and a warning says that the tolerance was not reached.
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
@@ -149,12 +151,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     storage : {"auto", "family", "dense", "lowrank", "lazy", "stream"}, default="auto"
         How the bank keeps its kernels; ``stream`` computes explicit features block by block in every pass.
     dtype : {"float64", "float32"}, default="float64"
-        Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
-        the certificate are always in double precision.
+        Storage of the bank, and kernel values in prediction: ``"float32"`` takes half the memory.  Distances, sums over
+        samples in the fit, coefficients and the certificate are always in double precision.
     memory_budget : int, str or None, default=None
         Bytes the bank may take (``"2GB"``); None is half of what the process may use.
     n_jobs : int or None, default=None
-        Threads for sweeps over the bank.
+        Threads for sweeps over the bank; -1 takes all cores.  The answer does not depend on it.
     device : {"cuda", "cpu", "mps"} or None, default=None
         Where torch keeps the bank and solves; None is NumPy, unless X is a torch tensor.  There ``dtype`` may also be
         ``"float16"`` or ``"bfloat16"``, and ``storage`` is ``auto``, ``dense`` or ``lazy``.
@@ -201,6 +203,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         On a cluster: rounds and bytes.
     solver_, status_ : str
         What was run; and ``"converged"`` where every certificate's ``relative_gap <= tol``, else why it stopped before.
+    calibration_ : Calibration
+        Of ``MKLClassifierCV``: the map from decision values to probabilities.
+    loo_predictions_ : array
+        Of ``MKLRegressor``, where it was asked for.
     decision_ : Decision
         Which solver, what it worked on (``representation``, ``storage``, ``place``, ``dtype``, ``bytes``), and why, in
         one sentence: ``reason``, which is also what ``str`` gives.  The rules are in docs/choosing.md.
@@ -215,13 +221,20 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         (docs/kernels.md), that one class is predicted for nearly everything.
     classes_, support_, n_features_in_ : as in scikit-learn
 
+    See Also
+    --------
+    MKLClassifierCV : Chooses C, and if wanted the norm, by cross-validation.
+    MeanKernelClassifier : Equal weights on the same kernels, the method to compare with.
+    NoisyLabelMKLClassifier : For labels of which some are wrong.
+    SimilarityClassifier : For similarities that are no kernels.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> from kernelweave import MKLClassifier, kernels as kw
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> bank = kw.gaussian(widths=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(widths=[0.5, 1.0, 2.0]))
+    >>> bank = kw.gaussian(width=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(width=[0.5, 1.0, 2.0]))
     >>> clf = MKLClassifier(bank).fit(scale(X), y)
     >>> clf.certificate_.relative_gap < 1e-3
     True
@@ -232,6 +245,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     multi_class: str
     class_weight: ClassWeights
     classes_: NDArray[Any]
+    # not every estimator has folds
+    probability: bool = False
 
     def __init__(
         self,
@@ -294,7 +309,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self._fit(labelled.training, labelled.plan, labelled.tasks())
         return self
 
-    @available_if(_learns_online)
+    @available_where(_learns_online)
     @restore_on_error
     def partial_fit(
         self, X: Samples, y: Column, classes: Column = None, sample_weight: Column = None
@@ -440,9 +455,15 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         """Return the mean accuracy; views with names are brought into the order of y."""
         return float(super().score(*self._joined(X, y), sample_weight))
 
-    @available_if(_has_probabilities)
+    @available_where(_has_probabilities)
     @lazily
     def predict_proba(self, X: Samples) -> Array:
-        """Return class probabilities (logistic loss only): softmax, or one against the rest, normalised."""
+        """Return class probabilities: calibrated on folds, or those of the logistic loss.
+
+        With several classes the logistic loss has the softmax, or one against the rest, normalised.
+        """
         # what was fitted decides, and not what the parameters say now
-        return self.loss_.probabilities(self._decision(X))
+        calibration = FittedModel.of(self).calibration
+        if calibration is None:
+            return self.loss_.probabilities(self._decision(X))
+        return np.asarray(calibration.probabilities(self.decision_function(X)))

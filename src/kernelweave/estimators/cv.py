@@ -12,14 +12,24 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
-from .._components import store_parameters
-from .._estimating import TimeShares, constant_prediction, one_call, one_fit, several_fits, warn_of_findings
+from .._components import check_switch, store_parameters
+from .._estimating import (
+    TimeShares,
+    constant_prediction,
+    one_call,
+    one_fit,
+    several_fits,
+    warn_of_findings,
+    weigh_samples,
+)
 from .._fitted import set_optional
 from .._typing import Array
+from ..cluster import in_memory
 from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_caller
 from ..norms import make_norm
 from ..problems import Certificate
 from ._bind import bind
+from ._calibration import Calibration, scaled_log_loss
 from ._parameters import (
     Bytes,
     Callback,
@@ -43,7 +53,6 @@ from ._search import (
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
-    scaled_log_loss,
     shares_of_search,
 )
 from .classifier import MKLClassifier, codes_of
@@ -170,7 +179,7 @@ class MKLClassifierCV(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     Cs : int or array-like, default=10
-        Values of C; a number is that many from 1e-2 to 1e3.
+        Values of C; a number is that many from 1e-2 to 1e3.  A larger C fits the training data more closely.
     norms : sequence of norms, optional
         Norms to choose among; by default only ``norm``.  ``norm`` (or the first of them, where it is not among them) is
         kept unless another is ahead of it by more than a standard error of the difference over the folds.
@@ -179,6 +188,9 @@ class MKLClassifierCV(MKLClassifier):
         time, or come in groups, give a splitter.
     scoring : str or callable, default=None
         As in scikit-learn; None is the accuracy.  Every held-out sample counts once, whatever its weight.
+    probability : bool, default=True
+        Whether the decision values of held-out samples at the chosen pair give ``predict_proba``, for any loss and
+        without another fit.  Without, ``predict_proba`` is that of the loss, where it has one.
     random_state : int, RandomState or None, default=None
         Shuffles the folds where ``cv`` is a number or None, None always in the same way; and as for ``MKLClassifier``.
     **others
@@ -188,6 +200,8 @@ class MKLClassifierCV(MKLClassifier):
     Attributes
     ----------
     C_, norm_ : the chosen ones
+    calibration_ : Calibration
+        With ``probability``: ``scale`` and ``offset`` of the map from decision values to probabilities.
     decision_ : Decision
         As for ``MKLClassifier``, of the fit with the chosen pair; folds are decided by the same rules.
     cv_results_ : DataFrame
@@ -220,6 +234,11 @@ class MKLClassifierCV(MKLClassifier):
     cross-entropy of the softmax).  The loss is the mean over the folds, and every sample counts once.  With several
     ``norms``, ``norm`` is kept where it is tied with another; ties among the others are broken in the same way.
 
+    Probabilities are a sigmoid (two classes) or the softmax (several) of the decision values times a number, which is
+    learnt on what every sample got from the fold that held it out, by Platt's method with scikit-learn's parts
+    (docs/uncertainty.md).  Labels are predicted by the decision values: of two classes the sigmoid may cross one half
+    elsewhere, most of all with ``class_weight``, which moves the decision and not how frequent the classes are.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -229,12 +248,15 @@ class MKLClassifierCV(MKLClassifier):
     >>> clf = MKLClassifierCV(kw.gaussian([2.0, 4.0, 8.0]), Cs=[0.1, 1.0, 10.0], cv=3).fit(scale(X)[:200], y[:200])
     >>> clf.C_ in (0.1, 1.0, 10.0)
     True
+    >>> clf.predict_proba(scale(X)[200:]).shape
+    (369, 2)
     """
 
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
     cv: FoldsLike
     scoring: Scoring
+    probability: bool
 
     def __init__(
         self,
@@ -246,6 +268,7 @@ class MKLClassifierCV(MKLClassifier):
         norms: Sequence[NormLike] | None = None,
         cv: FoldsLike = None,
         scoring: Scoring = None,
+        probability: bool = True,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
@@ -284,12 +307,13 @@ class MKLClassifierCV(MKLClassifier):
         self
         """
         Cs = checked_Cs(self.Cs)
+        check_switch("probability", self.probability)
         labelled = self._checked(X, y, sample_weight)
         plan, tasks = labelled.plan, labelled.tasks()
         refuse_centred_cosine(plan, "MKLClassifier")
         plans = norm_plans(plan, self.norms, labelled.training)
         codes = labelled.codes
-        splits = folds_of(self.cv, codes, True, plan.seed, groups)
+        splits = folds_of(self.cv, codes, True, plan.seed, groups, labelled.training.samples)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])
             if gone.size:
@@ -329,13 +353,22 @@ class MKLClassifierCV(MKLClassifier):
         counted = labelled.weight[where] > 0
         sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
         findings = fitted.findings if sentence is None else (sentence,)
+        calibration = None
+        if self.probability:
+            # how frequent classes are is the samples' to say: factors of classes move the decision alone
+            counts = np.where(labelled.weight > 0, weigh_samples(in_memory(sample_weight), codes.size), 0.0)
+            calibration = Calibration.learn(
+                [(codes[held_out], values, counts[held_out]) for held_out, values in chosen.held_out]
+            )
         weights = search.weights_of_ties(chosen, fitted.weights)
         self.ties_ = chosen.ties.drop(columns="choice")
         set_optional(self, "tied_weights_", weights)
         said, warned_of = search.findings(chosen, weights)
         warn_of_findings(findings)
         warn_of_findings(warned_of, GridEndWarning)
-        replace(fitted, findings=(*search.bound.findings, *findings, *said)).write(self)
+        replace(fitted, calibration=calibration, findings=(*search.bound.findings, *findings, *said)).write(
+            self
+        )
         return self
 
 

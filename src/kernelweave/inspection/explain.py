@@ -34,6 +34,8 @@ class Contributions(ViewsOfKernels):
     kernel_names: NDArray[Any]
     views: NDArray[Any]
     classes: Any = None
+    #: -1 where values are log times, so that larger ones mean later
+    sooner: float = 1.0
 
     def __repr__(self) -> str:
         used = int(np.any(self.values != 0, axis=tuple(k for k in range(self.values.ndim) if k != 1)).sum())
@@ -121,8 +123,14 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
         values, offset = values[:, :, 1] - values[:, :, 0], estimator.intercept_[1] - estimator.intercept_[0]
     else:
         offset = estimator.intercept_
+    sooner = 1.0 if getattr(getattr(estimator, "loss_", None), "proportional", True) else -1.0
     return Contributions(
-        values, offset, np.asarray(estimator.kernel_names_, dtype=object), kernel_views(model, views), classes
+        values,
+        offset,
+        np.asarray(estimator.kernel_names_, dtype=object),
+        kernel_views(model, views),
+        classes,
+        sooner,
     )
 
 

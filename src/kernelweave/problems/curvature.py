@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .._numerics.by_class import ClassFactors, factor_flops
+from .._numerics.namespace import to_numpy
 from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
+from ..losses import Loss
 from .certificate import TINY
-from .fixed import FixedSolution
+from .fixed import FixedSolution, multiplies_only
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
@@ -61,6 +63,7 @@ class Curvature:
         #: which coefficients are free, and their bounds
         self._moving: tuple[np.ndarray, Array, Array] | None = None
         self._unread = None if products is not None else (problem, K, inner, rows)
+        self._by_products = multiplies_only(K)
         if products is not None:
             self._collect(problem, K, inner, rows, products)
 
@@ -68,8 +71,17 @@ class Curvature:
         self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         loss, beta, y, c = problem.loss, inner.beta, problem.y, problem.c
+        if loss.coupled:  # V'R (I + R'K R)^-1 R'V, with R at the solution
+            root, factor = inner.bend or (loss.hessian_root(y, inner.decision + inner.intercept, c), None)
+            if factor is None:
+                system = root.sandwich(np.asarray(to_numpy(K), dtype=float))
+                system.flat[:: len(system) + 1] += 1.0
+                factor = _stable_cholesky(system, 1e-15)
+            V = root.transposed(products[:, np.searchsorted(rows, root.order)])
+            self._root = Root([RootPart(V.T, factor)], self.m)
+            return
         if not loss.joint and y.ndim == 1:
-            free, *part = _gather(problem, K, beta, y, c, rows, products)
+            free, *part = _gather(problem, loss, K, beta, y, c, rows, products)
             self._parts = [tuple(part)]  # type: ignore[list-item]
             if not loss.has_curvature:  # Newton's method gains nothing by a better start
                 self._moving = (free, *loss.box(y[free], c[free]))
@@ -77,7 +89,7 @@ class Curvature:
         alike = loss.least_squares and bool(np.all(c == c[:, :1]))
         if not (loss.joint or alike):
             self._parts = [
-                _gather(problem, K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
+                _gather(problem, loss.column(k), K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
                 for k in range(y.shape[1])
             ]
             return
@@ -100,6 +112,8 @@ class Curvature:
     @property
     def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
+        if self._unread is not None and self._by_products:
+            self._later, self._unread = partial(_hessian_by_products, *self._unread[:3]), None
         if self._unread is not None:
             problem, K, inner, rows = self._unread
             self._collect(problem, K, inner, rows, problem.bank.apply(inner.beta, rows))
@@ -124,6 +138,11 @@ class Curvature:
             self._parts, self._later = [], None
         return self._root
 
+    @property
+    def free(self) -> int:
+        """How many directions the coefficients are free to move in; of a smooth loss those that are not zero."""
+        return int(np.count_nonzero(self.inner.beta)) if self._by_products else self.root.shape[0]
+
     def ahead(self, shift: Array) -> FixedSolution:
         """Where to start once the weights have moved by ``shift``: where the solution is then, to first order.
 
@@ -144,17 +163,24 @@ class Curvature:
 
 
 def _gather(
-    problem: MKLProblem, K: Any, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
+    problem: MKLProblem,
+    loss: Loss,
+    K: Any,
+    beta: Array,
+    y: Array,
+    c: Array,
+    rows: np.ndarray,
+    products: Array,
 ) -> tuple[np.ndarray, Array, Array, Array]:
     """F, ``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
-    inside = problem.loss.interior(y[used], unit)
+    inside = loss.interior(y[used], unit)
     free = used[inside]
     block = principal_part(K, free)
-    block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
+    block.flat[:: free.size + 1] += loss.dual_curvature(y[free], unit[inside]) / c[free]
     normals = [np.ones(free.size)] if problem.fit_intercept else []
-    budget = problem.loss.dual_budget(y, c)
+    budget = loss.dual_budget(y, c)
     if budget is not None:
         beyond = y * beta - budget.free
         if float(np.sum(np.maximum(beyond, 0.0))) >= budget.limit * (1.0 - 1e-7):  # it is spent
@@ -221,6 +247,18 @@ def _part_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: 
         d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
         size = new
     return _part_of(np.einsum("aik,bik->ab", right, z))
+
+
+def _hessian_by_products(problem: MKLProblem, K: Any, inner: FixedSolution) -> RootPart:
+    """The root of a model of H where the mixed kernel is something to multiply with; columns of targets add up."""
+    from .by_products import noise_of
+
+    y, c, beta = (values.reshape(problem.n, -1) for values in (problem.y, problem.c, inner.beta))
+    H = np.zeros((problem.m, problem.m))
+    for k in range(y.shape[1]):
+        noise = noise_of(problem.loss.column(k), y[:, k], beta[:, k], c[:, k])
+        H += K.hessian(beta[:, k], noise, problem.fit_intercept)
+    return _part_of(H)
 
 
 def _least_squares_part(

@@ -34,6 +34,8 @@ class FixedSolution:
     dual: float
     iterations: int  # of SMO or Newton's method
     margin: float = 1.0  # of the loss
+    unit: float = 0.0  # of the loss
+    bend: Any = None  # of a coupled loss: R, and the factor of I + R'K R, near this point
 
     @property
     def gap(self) -> float:
@@ -43,7 +45,7 @@ class FixedSolution:
     @property
     def relative_gap(self) -> float:
         """Relative gap of the inner problem, in units of the margin."""
-        return relative_gap(self.primal, self.dual) / self.margin
+        return relative_gap(self.primal, self.dual, unit=self.unit) / self.margin
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,14 @@ class Inner:
         b = loss.best_intercept(y, product, c) if self.fit_intercept else 0.0
         f = product + b
         primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
-        return FixedSolution(beta, product, b, primal, dual, iterations, loss.margin(y, f, c))
+        return FixedSolution(
+            beta, product, b, primal, dual, iterations, loss.margin(y, f, c), loss.unit(y, c)
+        )
+
+
+def multiplies_only(K: Any) -> bool:
+    """Whether a mixed kernel is something to multiply with, such as ``banks.pairs.MixedProducts``, and no matrix."""
+    return getattr(K, "by_products", False) is True
 
 
 def solve_fixed(
@@ -105,6 +114,8 @@ def solve_fixed(
     keep_product : bool
         Whether ``start.decision`` is ``K start.beta`` for this very K.
     """
+    if multiplies_only(K):
+        return _solve_otherwise(Inner(K, loss, y, c, fit_intercept), target, start, keep_product)
     if not isinstance(K, np.ndarray):  # it lives on a device
         from .newton import fits_first_order, solve_first_order
 
@@ -112,7 +123,7 @@ def solve_fixed(
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
     # the SMO engine takes matrices in single precision as they are, and sums in double
-    if y.ndim == 2 or loss.joint or loss.has_curvature or loss.dual_budget(y, c) is not None:
+    if y.ndim == 2 or loss.joint or loss.coupled or loss.has_curvature or loss.dual_budget(y, c) is not None:
         inner = Inner(K.astype(float, copy=False), loss, y, c, fit_intercept)
         return _solve_otherwise(inner, target, start, keep_product)
     from .._numerics.smo import solve_box_qp
@@ -154,14 +165,21 @@ def _solve_otherwise(
 ) -> FixedSolution:
     """Solve what is not one box QP: several classes together, several columns, curved losses, a budget."""
     from .joint import solve_joint, solve_softmax
-    from .newton import solve_newton
+    from .newton import solve_coupled, solve_newton
 
     loss, y, c = inner.loss, inner.y, inner.c
+    if y.ndim == 1 and multiplies_only(inner.K):
+        from .by_products import solve_by_products
+
+        return solve_by_products(inner, target, start)
     if loss.joint:
         if loss.has_curvature:
             return solve_softmax(inner, target, start)
         return solve_joint(inner, target, start, keep_product)
-    if y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1]))):
+    if loss.coupled:
+        return solve_coupled(inner, target, start)
+    alike = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
+    if alike and not multiplies_only(inner.K):
         if loss.has_curvature:
             return solve_newton(inner, target, start)
         return solve_budgeted(inner, target, start, keep_product)
@@ -172,7 +190,9 @@ def _solve_otherwise(
             beta, decision = start.beta[:, k], start.decision[:, k]
             column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
         solved.append(
-            solve_fixed(inner.K, loss, y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product)
+            solve_fixed(
+                inner.K, loss.column(k), y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product
+            )
         )
     return FixedSolution(
         beta=np.stack([solution.beta for solution in solved], axis=1),

@@ -25,6 +25,7 @@ from ..banks import Bank, support
 from ..banks.memory import refuse
 from ..losses import Loss
 from ..norms import Norm
+from .by_products import serves
 from .certificate import TINY, Certificate, Point, scope_of
 from .curvature import Curvature
 from .fixed import FixedSolution, solve_fixed
@@ -105,10 +106,8 @@ class MKLProblem:
         #: inner problems in a row that could not be solved: double precision does not hold them
         self.unsolved = 0
         #: what rounding alone makes of the objective where a regression fits its targets exactly
-        self.tiny = TINY
-        if "regression" in loss.tasks:
-            fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
-            self.tiny = max(loss.total(self.y, fitted, self.c), TINY)
+        fitted = loss.nearly_exact(self.y, 1e4 * float(np.finfo(float).eps))
+        self.tiny = TINY if fitted is None else max(loss.total(self.y, fitted, self.c), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
@@ -203,7 +202,18 @@ class MKLProblem:
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        certificate = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
+        unit = self.loss.unit(self.y, self.c)
+        certificate = Certificate(
+            primal,
+            dual,
+            beta,
+            intercept,
+            self.tiny,
+            margin,
+            scope=self.scope,
+            unit=unit,
+            unit_name=self.loss.unit_name,
+        )
         if point.cuts is None:
             return certificate
         # the better of a single dual point's bound and that of many cuts, recomputed unless it is known
@@ -247,7 +257,7 @@ class MKLProblem:
 
         ``expect_last``: the Hessian will hardly be asked for, so nothing is read for it before it is.
         """
-        needed = self.bank.mixed_itemsize * self.n**2
+        needed = 0 if self.by_products else self.bank.mixed_itemsize * self.n**2
         # asking the system for its limits takes longer than a small problem
         if needed > SMALL and needed > default_budget() and not self.bank.on_device:
             raise refuse(
@@ -256,18 +266,30 @@ class MKLProblem:
                  "explicit features (kernels.nystroem) and a smooth loss, for which no solver needs that kernel"],
             )  # fmt: skip
         check_time()
-        K = self.bank.mixed(weights)
+        K = self._mixed(weights)
         inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
         self.unsolved = self.unsolved + 1 if inner.relative_gap > max(target, UNSOLVED) else 0
         if not curvature:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
-        rows = support(inner.beta)
-        if expect_last:
+        # a coupled loss bends along samples whose coefficients happen to be zero, too
+        rows = np.flatnonzero(self.c > 0) if self.loss.coupled else support(inner.beta)
+        if expect_last or self.by_products:  # a model of the Hessian needs no products with all kernels
             return Oracle(weights, inner, self.bank.quad(inner.beta), Curvature(self, K, inner, rows))
         # the products on the support give the quadratic forms too: one read for both
         products = self.bank.apply(inner.beta, rows)
         quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
         return Oracle(weights, inner, quad, Curvature(self, K, inner, rows, products))
+
+    @property
+    def by_products(self) -> bool:
+        """Whether the mixed kernel is only multiplied with: the bank can, and the loss is smooth."""
+        return self.bank.by_products and serves(self.loss, self.y, self.c)
+
+    def _mixed(self, weights: Array) -> Any:
+        """Return the mixed kernel as inner solvers want it."""
+        if self.bank.by_products and not self.by_products:
+            return self.bank.combine(weights)
+        return self.bank.mixed(weights)
 
     def refined(self, point: Point, target: float) -> Point:
         """Solve on with the weights of a point, to a relative gap of the inner problem.
@@ -276,7 +298,7 @@ class MKLProblem:
         """
         decision = self.bank.mix_product(point.weights, point.beta)
         start = FixedSolution(point.beta, decision, 0.0, np.inf, -np.inf, 0)
-        K = self.bank.mixed(point.weights)
+        K = self._mixed(point.weights)
         inner = solve_fixed(
             K, self.loss, self.y, self.c, self.fit_intercept, target, start, keep_product=True
         )
@@ -284,7 +306,7 @@ class MKLProblem:
 
     def mean_kernel_value(self) -> float:
         """Optimal value with the mean kernel: the scale of the objective."""
-        K = self.bank.mixed(np.full(self.m, 1.0 / self.m))
+        K = self._mixed(np.full(self.m, 1.0 / self.m))
         primal = np.inf
         with suppress(np.linalg.LinAlgError):  # digits are gone
             inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, 1e-6)

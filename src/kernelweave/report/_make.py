@@ -15,7 +15,7 @@ from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ..inspection import final_estimator
 from ..inspection.views import paired
 from ..views import Views
-from ._html import document
+from ._html import contents, document
 from ._refits import Subject
 from ._refits import refit as refit_on_folds
 from .sections import SECTIONS
@@ -100,4 +100,6 @@ def make_report(
     subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups)
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'
-    return document(title, "\n".join(section(subject) for section in SECTIONS), header)
+    doubts, *rest = (section(subject) for section in SECTIONS)
+    body = "\n".join(rest)
+    return document(title, doubts + contents(body) + body, header)

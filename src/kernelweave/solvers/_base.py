@@ -119,7 +119,9 @@ REQUIREMENTS = {
     "saddle form": Requirement("loss", "a loss whose dual is linear", lambda loss: loss.has_saddle_form),
     "prox": Requirement("norm", "a norm with a proximal operator",
                         lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed)),
-    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
+    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smooth),
+    "summed loss": Requirement("loss", "a smooth loss of one column of decision values",
+                               lambda loss: loss.smooth and not loss.joint),
     "simple derivative": Requirement("loss", "a smooth loss whose derivative is compiled", has_simple_derivative),
     "block loss": Requirement("loss", "a smooth loss whose derivative is compiled, or a softmax",
                               lambda loss: loss.smoothness is not None and (loss.joint or has_simple_derivative(loss))),
@@ -165,7 +167,7 @@ def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64]
     equal = norm.start(problem.m)
     if norm.fixed or not (norm.convex_in_weights or norm.analytic):
         return equal, None
-    sizes = np.mean(problem.bank.diag(), axis=1)
+    sizes = problem.bank.mean_diagonals()
     there = sizes > 0
     if not np.any(there) or np.max(sizes[there]) <= ALIKE * np.min(sizes[there]):
         return equal, None
@@ -276,8 +278,10 @@ def make_solver(solver: Any, loss: Loss, norm: Norm, fit_intercept: bool = False
 def abilities(loss: Loss, norm: Norm) -> Abilities:
     """Return what a loss and a norm let solvers do: what the rules that choose one have to know of both."""
     return Abilities(
-        frozenset(name for name in KNOWN if registry[name].serves(loss, norm)), loss.sigmoid,
-        not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, f"loss={loss!r} with norm={norm.label!r}",
+        frozenset(name for name in KNOWN if registry[name].serves(loss, norm)),
+        loss.smoothness is not None and not loss.joint, loss.sigmoid,
+        not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, loss.coupled,
+        f"loss={loss!r} with norm={norm.label!r}",
     )  # fmt: skip
 
 

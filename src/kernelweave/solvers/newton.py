@@ -105,15 +105,19 @@ class _NewtonState:
         """
         if self.combined is None or self.enough:
             return
-        upper = self.centre.inner.primal
-        promised, known = relative_gap(upper, self.lower), relative_gap(upper, self.known)
+        promised, known = self.gap_to(self.lower), self.gap_to(self.known)
         if promised <= max(self.tol, WORTH_READING * known):
             self.dual_beta, self.known, self.combined = self.combined, self.lower, None
+
+    def gap_to(self, lower: float, penalty: float = 0.0) -> float:
+        """Return the relative gap between the centre, with the penalty of its weights, and a lower bound."""
+        inner = self.centre.inner
+        return relative_gap(inner.primal + penalty, lower, unit=inner.unit)
 
     @property
     def enough(self) -> bool:
         """Whether one inner solution proves the tolerance reached."""
-        return not self.doubted and relative_gap(self.centre.inner.primal, self.own) <= self.tol
+        return not self.doubted and self.gap_to(self.own) <= self.tol
 
 
 class Newton(Solver, registered_as="newton"):
@@ -178,7 +182,7 @@ class Newton(Solver, registered_as="newton"):
             -self.cuts :
         ]
         following = replace(state, centre=oracle, last=oracle, cuts=cuts, dual_beta=None, curved=True)
-        following.doubted = relative_gap(upper, state.own) <= state.tol
+        following.doubted = state.gap_to(state.own) <= state.tol
         following.kept = upper - oracle.inner.primal > KEPT * proposal.decrease
         bound = problem.dual(oracle.inner.beta, oracle.quad)
         following.own, following.known = max(state.own, bound), max(state.known, bound)
@@ -228,9 +232,7 @@ class Newton(Solver, registered_as="newton"):
         return self._newton_step(problem, state, gap)
 
     def _gap(self, problem: MKLProblem, state: _NewtonState) -> float:
-        return relative_gap(
-            state.centre.inner.primal + problem.norm.penalty(state.centre.weights), state.lower
-        )
+        return state.gap_to(state.lower, problem.norm.penalty(state.centre.weights))
 
     def _bend(self, problem: MKLProblem, state: _NewtonState) -> float:
         """How much of the Hessian goes into the model: half of it far from the optimum, if that is where it leads.
@@ -243,7 +245,7 @@ class Newton(Solver, registered_as="newton"):
         if not state.kept or relative_gap(upper, state.own) <= FAR:
             return 1.0
         assert centre.curvature is not None
-        return 0.5 if centre.curvature.root.shape[0] > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
+        return 0.5 if centre.curvature.free > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
 
     def _closed_form_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
