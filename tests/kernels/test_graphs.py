@@ -107,8 +107,8 @@ def test_all_ways_to_write_a_graph():
     [
         ("CCO", "str is not a graph of networkx"),
         ((np.ones((2, 3)), ["a", "b"]), "is not square"),
-        ((np.eye(2), ["a"]), "the graph has 2 nodes"),
-        ((np.eye(2), {"charge": [1, 2]}), "no labels 'label' of nodes, only 'charge'"),
+        ((np.eye(2), ["a"]), "its 2 nodes do not all have a label"),
+        ((np.eye(2), {"charge": [1, 2]}), "nodes do not all have a label 'label'"),
         (None, "there is none"),
     ],
 )
@@ -120,7 +120,7 @@ def test_bad_graphs_are_named(graph, said):
 
 def test_more_bad_graphs():
     nx = pytest.importorskip("networkx")
-    with pytest.raises(ValueError, match="row 0: node 0 has no attribute 'label'"):
+    with pytest.raises(ValueError, match="row 0: its 3 nodes do not all have a label 'label'"):
         kw.shortest_path()([nx.path_graph(3)])
     with pytest.raises(ValueError, match="need a dict of labels"):
         kw.shortest_path(labels=["a", "b"])([(np.eye(2), [1, 2])])

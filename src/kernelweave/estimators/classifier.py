@@ -221,6 +221,13 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         (docs/kernels.md), that one class is predicted for nearly everything.
     classes_, support_, n_features_in_ : as in scikit-learn
 
+    See Also
+    --------
+    MKLClassifierCV : Chooses C, and if wanted the norm, by cross-validation.
+    MeanKernelClassifier : Equal weights on the same kernels, the method to compare with.
+    NoisyLabelMKLClassifier : For labels of which some are wrong.
+    SimilarityClassifier : For similarities that are no kernels.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer

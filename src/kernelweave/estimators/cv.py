@@ -48,12 +48,12 @@ from ._parameters import (
 )
 from ._plan import path_of
 from ._search import (
-    SEARCH,
     Search,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
+    shares_of_search,
 )
 from .classifier import MKLClassifier, codes_of
 
@@ -206,7 +206,8 @@ class MKLClassifierCV(MKLClassifier):
         As for ``MKLClassifier``, of the fit with the chosen pair; folds are decided by the same rules.
     cv_results_ : DataFrame
         norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit, and its seconds as
-        ``cross_validate`` names them: fit_time (without the kernels, which all fits share) and score_time.
+        ``cross_validate`` names them: fit_time (without the kernels, which all fits share) and score_time.  Rows that
+        are ``dropped`` have no score: their C was hopeless by then (Notes).
     best_score_ : float
         Mean score of the chosen pair.
     refit_time_ : float
@@ -223,6 +224,10 @@ class MKLClassifierCV(MKLClassifier):
 
     Notes
     -----
+    Fits of the search go to ten times ``tol`` (at most 1e-2, unless ``tol`` is more); the fit with the chosen pair goes
+    to ``tol``.  After three folds, and after each that follows, a C is left out of further ones if it is behind the
+    best C of its norm by more than two standard errors of its lead, of the median lead, and of the best score.
+
     Of the values of C whose mean scores are equal (to 1e-12) the one with the smallest log loss of its held-out
     decision values is taken, then the smallest.  Decision values have no unit: those of every C are first multiplied by
     the positive number that makes the log loss of all its held-out samples smallest (of several classes the
@@ -326,7 +331,7 @@ class MKLClassifierCV(MKLClassifier):
 
         if self.scoring is not None:  # every sample has its share of the accuracy
             refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         # the estimator's own norm is kept in doubt; the first where it is not among those tried
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
         default = labels.index(own) if own in labels else 0

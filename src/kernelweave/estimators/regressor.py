@@ -17,7 +17,7 @@ from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
 from .._components import check_switch, store_parameters
-from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
+from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._numerics.namespace import to_numpy
 from .._typing import Array
@@ -38,6 +38,7 @@ from ._evidence import (
     deviations,
     left_out_predictions,
     refuse_too_many,
+    tasks_by_products,
 )
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
@@ -61,13 +62,13 @@ from ._parameters import (
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
-    SEARCH,
     Search,
     SearchResult,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
+    shares_of_search,
 )
 from .cv import checked_Cs
 
@@ -112,6 +113,11 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         With ``leave_one_out``: predictions of the training samples, each by the ridge regression on all others, with
         the kernel weights, their scale and C of all samples.  Those have seen the sample: errors of these predictions
         are a little too small, and intervals made of them carry no guarantee (docs/uncertainty.md).
+
+    See Also
+    --------
+    MKLRegressorCV : Chooses C and norm by cross-validation, or weights for many targets by evidence.
+    MeanKernelRidgeRegressor : Equal weights on the same kernels, the method to compare with.
 
     Examples
     --------
@@ -528,6 +534,9 @@ class MKLRegressorCV(MKLRegressor):
         criterion = criterion_of(self.criterion, splits() if self.criterion == "folds" else [], training.n)
         # in double precision, and to the device from memory
         bound = bind(replace(training, device=None), replace(plan.bank, dtype="float64"))
+        if self.criterion == "reml" and bound.bank.by_products:
+            self._keep_products(bound, plan, Y, weight, left_out)
+            return self
         evidence = by_evidence(bound.bank, plan, Y, weight, criterion, self.targets_in_batch, training.device)
         self._keep_evidence(bound, plan, evidence, Y, weight, left_out)
         return self
@@ -585,7 +594,7 @@ class MKLRegressorCV(MKLRegressor):
         Cs = checked_Cs(self.Cs)
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:
@@ -651,6 +660,46 @@ class MKLRegressorCV(MKLRegressor):
             return {"score": np.nan}
         model = _KnownPredictions(task.loss.predictions(known))
         return {"score": float(check_scoring(model, self.scoring)(model, np.zeros((len(y), 1)), y))}
+
+    def _keep_products(
+        self, bound: Bound, plan: Plan, Y: Array, weight: Array, left_out: NDArray[np.bool_]
+    ) -> None:
+        """Choose by REML where kernels are only multiplied with, and fit the ridge regressions."""
+        import pandas as pd
+
+        if np.any(left_out):
+            raise ValueError("nuisance kernels are not for pairs: leave kernels out of kernels.pairs")
+        tasks, choices, noise = tasks_by_products(bound, plan, Y, weight)
+        fitted, tol, single = self._solve(bound, plan, tasks), plan.stop.tol, Y.ndim == 1
+        gaps = np.array(
+            [one.relative_gap for one in (fitted.certificates or [fitted.certificate]) if one is not None]
+        )
+        pairs = list(zip(choices, gaps, strict=True))
+        status = np.array([final_status(c.status, gap, tol, chosen=True) for c, gap in pairs], dtype=object)
+        order = ("stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
+        at = max(range(len(pairs)), key=lambda k: order.index(status[k]))
+        ended = conclude(
+            choices[at].status, float(gaps[at]), tol, "" if single else f"target {at}: ",
+            f"after {choices[at].steps} steps of 'reml'", chosen=True,
+        )  # fmt: skip
+        replace(
+            fitted, norm_name="none (weights by reml)", learnt_kernels=np.ones(bound.bank.m, dtype=bool),
+            weights_rule="", status=ended, solver="reml", findings=(*bound.findings, *fitted.findings),
+        ).write(self)  # fmt: skip
+        value, slope = np.array([[c.point.value, c.point.slope] for c in choices]).T
+        self.alpha_ = 0.5 / self.C_
+        self.scores_, self.best_score_ = (np.nan if single else np.full(len(tasks), np.nan)), np.nan
+        weights = np.atleast_2d(fitted.weights)
+        alpha = np.array([0.5 / task.C for task in tasks])
+        self._keep_table(np.exp(value), np.full(len(tasks), np.nan), alpha, weights, slope, gaps, status)
+        for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
+            set_optional(self, name, None)
+        table = None
+        if single:
+            variance = noise[0] * np.append(choices[0].point.d, 1.0)
+            index = pd.Index([*self.kernel_names_, "noise"], name="component")
+            table = pd.DataFrame({"variance": variance, "share": variance / variance.sum()}, index=index)
+        set_optional(self, "variance_components_", table)
 
     def _keep_evidence(
         self,

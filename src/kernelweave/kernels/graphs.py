@@ -14,7 +14,7 @@ from scipy.sparse import csgraph
 from .._numerics.stopping import check_time
 from ._kernel import Same, readable
 from ._numeric import checked_number
-from .objects import OfObjects, PartsKernel, checked_family, joined, mixed
+from .objects import OfObjects, Parts, PartsKernel, checked_family, joined, mixed
 
 ONE_GRAPH = "a graph of networkx, or a pair (adjacency, labels)"
 
@@ -25,53 +25,47 @@ def _label(value: Any) -> int:
 
 
 def read_graph(graph: Any, attributes: tuple[str, ...]) -> tuple[Any, list[list[Any]]]:
-    """Return the adjacency matrix of a graph (CSR) and its labels for every attribute; raise where it has none.
+    """Return the adjacency matrix of a graph (CSR), and the labels of its nodes for every attribute.
 
-    A graph of networkx has labels in attributes of its nodes; in ``(adjacency, labels)`` the labels are a sequence, or
-    a dict of sequences by attribute.  Without attributes all nodes are alike.
+    In ``(adjacency, labels)`` the labels are a sequence, or a dict of sequences by attribute.
     """
     if hasattr(graph, "nodes") and hasattr(graph, "adj"):
-        nodes = list(graph.nodes)
-        place = {node: i for i, node in enumerate(nodes)}
-        edges = [(place[node], place[other]) for node in nodes for other in graph.adj[node]]
-        rows, columns = np.array(edges, dtype=np.intp).reshape(-1, 2).T
-        adjacency = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(nodes), len(nodes)))
-        labels = []
-        for name in attributes:
-            missing = [node for node in nodes if name not in graph.nodes[node]]
-            if missing:
-                raise ValueError(
-                    f"node {missing[0]!r} has no attribute {name!r}: name the attribute of nodes with labels=..., or "
-                    "labels=None where all nodes are alike"
-                )
-            labels.append([graph.nodes[node][name] for node in nodes])
-        return adjacency, labels
-    if not (isinstance(graph, tuple | list) and len(graph) == 2):
-        raise ValueError(f"{type(graph).__name__} is not {ONE_GRAPH}")
-    adjacency = sparse.csr_matrix(graph[0])
-    n = adjacency.shape[0]
-    if adjacency.shape[1] != n or adjacency.dtype.kind not in "fiub":
-        raise ValueError(f"an adjacency matrix of shape {adjacency.shape} is not square, or has no numbers")
-    labels = []
-    for name in attributes:
-        own = graph[1]
-        if isinstance(own, dict):
-            if name not in own:
-                raise ValueError(f"there are no labels {name!r} of nodes, only {', '.join(map(repr, own))}")
-            own = own[name]
-        elif len(attributes) > 1:
+        place = {node: i for i, node in enumerate(graph.nodes)}
+        n = len(place)
+        ends = (
+            np.array([(place[a], place[b]) for a in place for b in graph.adj[a]], dtype=np.intp)
+            .reshape(-1, 2)
+            .T
+        )
+        adjacency: Any = sparse.csr_matrix((np.ones(ends.shape[1]), tuple(ends)), shape=(n, n))
+        known: Any = {name: [node.get(name) for _, node in graph.nodes(data=True)] for name in attributes}
+    elif isinstance(graph, tuple | list) and len(graph) == 2:
+        adjacency, known = sparse.csr_matrix(graph[0]), graph[1]
+        n = adjacency.shape[0]
+        if adjacency.shape[1] != n or adjacency.dtype.kind not in "fiub":
+            raise ValueError(
+                f"an adjacency matrix of shape {adjacency.shape} is not square, or has no numbers"
+            )
+        if not isinstance(known, dict) and len(attributes) > 1:
             raise ValueError(f"{len(attributes)} attributes of nodes need a dict of labels by attribute")
-        if own is None or np.ndim(own) != 1 or len(own) != n:
-            raise ValueError(f"the graph has {n} nodes, and its labels are not one for each")
-        labels.append(list(own))
-    adjacency.eliminate_zeros()
-    return adjacency, labels
+        adjacency.eliminate_zeros()
+    else:
+        raise ValueError(f"{type(graph).__name__} is not {ONE_GRAPH}")
+    labels: list[Any] = [known.get(name) if isinstance(known, dict) else known for name in attributes]
+    for name, own in zip(attributes, labels, strict=True):
+        if own is None or np.ndim(own) != 1 or len(own) != n or any(label is None for label in own):
+            raise ValueError(
+                f"its {n} nodes do not all have a label {name!r}: name the attribute with labels=..., or labels=None "
+                "where all nodes are alike"
+            )
+    return adjacency, [list(own) for own in labels]
 
 
 class GraphKernel(PartsKernel):
     """Base of kernels on graphs: their nodes side by side, with labels as codes."""
 
     _objects = f"graphs ({ONE_GRAPH})"
+    _kind = object
     labels: Any
 
     @property
@@ -98,19 +92,17 @@ class GraphKernel(PartsKernel):
 
         Codes of different attributes are different: the kernel is the sum of those of each.
         """
-        adjacencies, known, codes = [], {}, [[] for _ in self._attributes or ("",)]  # type: ignore[var-annotated]
+        known: dict[Any, int] = {}
+        adjacencies, codes = [], [[] for _ in self._attributes or ("",)]  # type: ignore[var-annotated]
         for graph in objects:
             check_time()
             adjacency, labels = read_graph(graph, self._attributes)
             adjacencies.append(adjacency)
             for at, own in enumerate(labels or [[0] * adjacency.shape[0]]):
-                for value in own:
-                    if value not in known:
-                        known[value] = _label(value)
-                    codes[at].append(known[value])
-        return adjacencies, [
-            mixed(np.array(own, dtype=np.uint64) + np.uint64(at)) for at, own in enumerate(codes)
-        ]
+                known |= {value: _label(value) for value in own if value not in known}
+                codes[at] += [known[value] for value in own]
+        coded = [np.array(own, dtype=np.uint64) + np.uint64(at) for at, own in enumerate(codes)]
+        return adjacencies, [mixed(own) for own in coded]
 
 
 @dataclass(eq=False, repr=False)
@@ -128,7 +120,7 @@ class WeisfeilerLehman(GraphKernel, registered_as="weisfeiler_lehman"):
         super().check_parameters()
         checked_number(self.iterations, "iterations of a weisfeiler_lehman kernel", strict=False, whole=True)
 
-    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _parts(self, objects: list[Any]) -> Parts:
         adjacencies, attributes = self._coded(objects)
         owners = np.repeat(np.arange(len(objects)), [one.shape[0] for one in adjacencies])
         whole = sparse.block_diag(adjacencies, format="csr") if adjacencies else sparse.csr_matrix((0, 0))
@@ -152,7 +144,7 @@ class ShortestPath(GraphKernel, registered_as="shortest_path"):
     compare: str = "cosine"
     n_features: int | None = None
 
-    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _parts(self, objects: list[Any]) -> Parts:
         adjacencies, attributes = self._coded(objects)
         found, start = [], 0
         for i, adjacency in enumerate(adjacencies):
@@ -179,6 +171,7 @@ class FromGrakel(OfObjects, registered_as="from_grakel"):
 
     sure = False
     _objects = f"graphs ({ONE_GRAPH})"
+    _kind = object
     _attributes = GraphKernel._attributes
     _problem = GraphKernel._problem
 
@@ -268,14 +261,14 @@ def shortest_path(
 def from_grakel(kernel: Any, labels: Any = "label", name: str | None = None) -> FromGrakel:
     """Return a kernel of GraKeL, on the same graphs as the others.
 
-    Its matrix on the training samples is checked, as that of a function; a model with it cannot be saved to a file.
+    Its training matrix is checked, as that of a function; a model with it cannot be saved to a file.
     ``pip install 'kernelweave[graphs]'``.
 
     Parameters
     ----------
     kernel : kernel of GraKeL
     labels : str or None
-        Attribute of nodes that is their label.
+        As for :func:`weisfeiler_lehman`.
     name : str or None
     """
     if not (hasattr(kernel, "fit_transform") and hasattr(kernel, "transform")):

@@ -13,7 +13,7 @@ from .._components import nearest
 from .._numerics.stopping import check_time
 from ._kernel import readable
 from ._numeric import checked_number
-from .objects import PartsKernel, checked_family, entries, joined
+from .objects import Parts, PartsKernel, checked_family, entries, joined
 
 #: kinds of fingerprints, and what they count
 KINDS = ("morgan", "features", "atom_pairs", "torsions", "paths")
@@ -106,11 +106,9 @@ class Fingerprint(PartsKernel, registered_as="fingerprint"):
         return _fingerprint(smiles, self.kind, radius, self.bits, bool(self.counts))
 
     def _problem(self, what: Any) -> str | None:
-        if not isinstance(what, str):
-            return f"{type(what).__name__} {readable(what)[:30]}"
         return f"{what[:40]!r} is no valid SMILES" if self._found(what) is None else None
 
-    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _parts(self, objects: list[Any]) -> Parts:
         found = [self._found(smiles) for smiles in objects]
         return joined([(np.full(len(codes), i), codes, counts) for i, (codes, counts) in enumerate(found)])
 
@@ -118,9 +116,8 @@ class Fingerprint(PartsKernel, registered_as="fingerprint"):
 def fingerprint(
     kind: str = "morgan", radius: Any = 2, bits: int | None = 2048, counts: bool = True, compare: str = "tanimoto"
 ) -> Any:  # fmt: skip
-    """Return kernels of the substructures that two molecules share: RDKit's fingerprints under Tanimoto.
+    """Return kernels of the substructures that two molecules share: RDKit's fingerprints of SMILES under Tanimoto.
 
-    X has SMILES, which are checked before any work: invalid ones are listed by row.
     ``pip install 'kernelweave[molecules]'``.
 
     Parameters
@@ -157,15 +154,13 @@ def descriptors(smiles: Sequence[str] | Any, names: Sequence[str] | None = None)
     Parameters
     ----------
     smiles : sequence of str
-        Invalid SMILES are refused, by row.
     names : sequence of str or None
-        Names of descriptors; by default all (about 200: weight, surface, counts of rings and groups, ...).
+        Names of descriptors; by default all, about 200.
 
     Returns
     -------
     DataFrame
-        One row for each molecule, with its index where ``smiles`` has one.  Numbers that RDKit cannot compute are NaN,
-        and so are infinite ones.
+        One row for each molecule; NaN where RDKit has no finite number.
     """
     import pandas as pd
 

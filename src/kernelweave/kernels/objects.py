@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from operator import is_
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
 
 from .._numerics.matrices import row_products
-from ._kernel import Kernel, n_samples
+from ._kernel import Kernel, n_samples, readable
 from ._numeric import checked_number, family_of, row_norms
 
+#: of every part of every object the object's number, the part's code, and how much it counts
+Parts: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 COMPARISONS = ("cosine", "product", "tanimoto")
 #: parts of the training samples beyond which they are to be hashed: a model file has eight bytes for each
 MOST_PARTS = 1 << 23
@@ -70,7 +72,8 @@ class OfObjects(Kernel):
     takes_objects = True
     takes_numbers = False
     #: what a sample is, for messages
-    _objects: ClassVar[str] = "objects"
+    _objects: ClassVar[str] = "texts"
+    _kind: ClassVar[type] = str
 
     def check_parameters(self) -> None:
         """Raise where a parameter cannot be what it is."""
@@ -84,8 +87,13 @@ class OfObjects(Kernel):
         objects = entries(A, f"kernel {self.name!r}")
         bad = []
         for i, what in enumerate(objects):
-            gone = what is None or (isinstance(what, float) and what != what)
-            if why := "there is none" if gone else self._problem(what):
+            if what is None or (isinstance(what, float) and what != what):
+                why: str | None = "there is none"
+            elif isinstance(what, self._kind):
+                why = self._problem(what)
+            else:
+                why = f"{type(what).__name__} {readable(what)[:30]}"
+            if why:
                 bad.append(f"row {i if rows is None else rows[i]}: {why}")
         if bad:
             more = f" and {len(bad) - MOST_NAMED} more" if len(bad) > MOST_NAMED else ""
@@ -119,8 +127,8 @@ class PartsKernel(OfObjects):
         if self.n_features is not None:
             checked_number(self.n_features, f"n_features of kernel {self.name!r}", whole=True)
 
-    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return of every part of every object the object's number, the part's code, and how much it counts."""
+    def _parts(self, objects: list[Any]) -> Parts:
+        """Return the parts of objects."""
         raise NotImplementedError
 
     def _settled(self, objects: list[Any]) -> Any:
@@ -196,10 +204,9 @@ class PartsKernel(OfObjects):
         return self, prepared
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        if self.vocabulary is None and not isinstance(
-            A, Counted
-        ):  # of these samples alone there is no other to know
-            return self.resolve([*entries(A), *([] if A is B else entries(B))]).base(A, B)  # type: ignore[no-any-return]
+        if self.vocabulary is None:  # of all samples there are
+            made = self.resolve([*entries(A), *([] if A is B else entries(B))])
+            return np.asarray(made.base(A, B))
         left = self.counted(A)
         right = left if A is B else self.counted(B)
         products = row_products(left.Z, right.Z, right.by_column)
@@ -212,9 +219,7 @@ class PartsKernel(OfObjects):
     def base_diag(self, A: Any) -> np.ndarray:
         if self.compare == "tanimoto":
             return np.ones(n_samples(A))
-        if self.vocabulary is None and not isinstance(A, Counted):
-            return np.asarray(self.resolve(A).base_diag(A))
-        return row_norms(self.counted(A).Z)
+        return row_norms((self.resolve(A) if self.vocabulary is None else self).counted(A).Z)
 
     def features(self, A: Any) -> Any:
         return None if self.compare == "tanimoto" else self.counted(A).Z
@@ -244,9 +249,8 @@ def checked_family(make: Any, values: Any, what: str, *others: Any, strict: bool
     return made
 
 
-def joined(found: list[tuple[np.ndarray, np.ndarray, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return owners, codes and counts of parts in one array each; a count may be one number for all."""
-    owners = np.concatenate([np.zeros(0, dtype=np.intp), *(owner for owner, _, _ in found)])
-    codes = np.concatenate([np.zeros(0, dtype=np.uint64), *(code for _, code, _ in found)])
+def joined(found: list[tuple[Any, Any, Any]]) -> Parts:
+    """Return parts in one array each; a count may be one number for all."""
     counts = [np.broadcast_to(count, code.shape) for _, code, count in found]
-    return owners, codes, np.concatenate([np.zeros(0), *counts])
+    owners, codes = ([np.zeros(0, dtype=np.uint64), *(part[place] for part in found)] for place in (0, 1))
+    return np.concatenate(owners).astype(np.intp), np.concatenate(codes), np.concatenate([[], *counts])

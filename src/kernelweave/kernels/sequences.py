@@ -14,10 +14,11 @@ import numpy as np
 
 from .._components import check_switch, nearest
 from .._numerics.stopping import check_time
+from .._typing import Array
 from ._kernel import readable
 from ._numeric import checked_number
 from .functions import evaluate_pairs
-from .objects import OfObjects, PartsKernel, checked_family, entries, joined, mixed
+from .objects import OfObjects, Parts, PartsKernel, checked_family, entries, joined, mixed
 
 #: letters of an alphabet, and what stands for one of several or for none: words with one of these are left out
 ALPHABETS = {"protein": ("ACDEFGHIKLMNPQRSTVWY", "BJOUXZ*-."), "dna": ("ACGT", "NRYSWKMBDHV-.")}
@@ -36,9 +37,8 @@ def _spellings(letters: str, wildcards: str, folded: bool) -> frozenset[str]:
 
 
 class SequenceKernel(PartsKernel):
-    """Base of kernels on texts: letters as numbers, and the words that begin at each of them."""
+    """Base of kernels on texts: the words that begin at each of their letters."""
 
-    _objects = "texts"
     #: names of parameters that are whole numbers, with the least they can be
     _numbers: ClassVar[dict[str, int]]
     alphabet: Any
@@ -62,7 +62,7 @@ class SequenceKernel(PartsKernel):
             raise ValueError(f"reverse_complement=True goes with alphabet='dna', not {alphabet!r}")
 
     def _letters(self) -> tuple[str, str] | None:
-        """Return the letters of the alphabet and the wildcards; None where all characters are letters."""
+        """Return letters and wildcards; None where all characters are letters."""
         return (
             None if self.alphabet in (None, "smiles") else ALPHABETS.get(self.alphabet, (self.alphabet, ""))
         )
@@ -76,8 +76,6 @@ class SequenceKernel(PartsKernel):
         return what.upper().replace("U", "T") if self.alphabet == "dna" else what.upper()
 
     def _problem(self, what: Any) -> str | None:
-        if not isinstance(what, str):
-            return f"{type(what).__name__} {readable(what)[:30]}"
         letters = self._letters()
         if letters is None or _spellings(*letters, self.alphabet in ALPHABETS).issuperset(what):
             return None
@@ -88,7 +86,7 @@ class SequenceKernel(PartsKernel):
         """Yield lengths of pieces of a sequence, and the places in a piece whose letters are a word."""
         raise NotImplementedError
 
-    def _parts(self, objects: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _parts(self, objects: list[Any]) -> Parts:
         texts, owners = [self._text(what) for what in objects], np.arange(len(objects))
         if self.reverse_complement:  # both strands count
             texts += [text.translate(COMPLEMENT)[::-1] for text in texts]
@@ -113,18 +111,18 @@ class SequenceKernel(PartsKernel):
                 codes *= np.uint64(BASE)
                 codes += values[begins + place]
             own = digits[begins[:, None] + np.array(places)] if self.mismatches else digits
-            found += self._counted_as(codes, owners[begins], follow[begins], own, number)
+            parts = self._counted_as(codes, follow[begins], own, number)
+            found += [(owners[begins], code, count) for code, count in parts]
         return joined(found)
 
     def _counted_as(
-        self, codes: np.ndarray, owners: np.ndarray, follow: np.ndarray, digits: np.ndarray, pattern: int
-    ) -> list[tuple[np.ndarray, np.ndarray, Any]]:
-        """Return owners, codes and counts of the parts that the words of a pattern stand for."""
+        self, codes: Array, follow: Array, digits: Array, pattern: int
+    ) -> list[tuple[Array, Any]]:
+        """Return codes and counts of the parts that the words of a pattern stand for."""
         raise NotImplementedError
 
     @property
     def name(self) -> str:
-        """The first number, and the other parameters where they are not at their defaults."""
         first, *others = self._numbers
         shown = [f"{first}={readable(getattr(self, first))}"]
         shown += [f"{name}={readable(getattr(self, name))}" for name in others if getattr(self, name)]
@@ -168,8 +166,8 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
         return ((length, places) for places in combinations(range(length), self.k))
 
     def _counted_as(
-        self, codes: np.ndarray, owners: np.ndarray, follow: np.ndarray, digits: np.ndarray, pattern: int
-    ) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+        self, codes: Array, follow: Array, digits: Array, pattern: int
+    ) -> list[tuple[Array, Any]]:
         found, letters = [codes], self._letters() or ("", "")
         alphabet = mixed([ord(letter) for letter in letters[0]])
         for changes in range(1, self.mismatches + 1):
@@ -180,7 +178,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
                         old, power = digits[:, place], pow(BASE, self.k - 1 - place, 1 << 64)
                         other += (alphabet[(old + shift) % alphabet.size] - alphabet[old]) * np.uint64(power)
                     found.append(other)
-        return [(owners, mixed(one + mixed(pattern)), 1.0) for one in found]
+        return [(mixed(one + mixed(pattern)), 1.0) for one in found]
 
 
 @dataclass(eq=False, repr=False)
@@ -215,7 +213,7 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
             super().check_samples(A, where, rows)
 
     def _problem(self, what: Any) -> str | None:
-        if isinstance(what, str) and len(what) != self.length:
+        if len(what) != self.length:
             return f"{what[:30]!r} has {len(what)} letters where others have {self.length}"
         return super()._problem(what)
 
@@ -223,11 +221,11 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
         return ((size, tuple(range(size))) for size in range(1, self.degree + 1))
 
     def _counted_as(
-        self, codes: np.ndarray, owners: np.ndarray, follow: np.ndarray, digits: np.ndarray, pattern: int
-    ) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+        self, codes: Array, follow: Array, digits: Array, pattern: int
+    ) -> list[tuple[Array, Any]]:
         # Sonnenburg, Raetsch and Rieck (2007): beta_k = 2 (d - k + 1) / (d (d + 1))
         beta = 2.0 * (self.degree - pattern) / (self.degree * (self.degree + 1))
-        return [(owners, mixed(codes + mixed(follow * self.degree + pattern)), np.sqrt(beta))]
+        return [(mixed(codes + mixed(follow * self.degree + pattern)), np.sqrt(beta))]
 
 
 @dataclass(eq=False, repr=False)
@@ -240,7 +238,6 @@ class Alignment(OfObjects, registered_as="alignment"):
     local: bool = True
 
     sure = False
-    _objects = "texts"
 
     @property
     def name(self) -> str:
@@ -248,8 +245,6 @@ class Alignment(OfObjects, registered_as="alignment"):
         return f"alignment({self.matrix}{costs}{'' if self.local else ', global'})"
 
     def _problem(self, what: Any) -> str | None:
-        if not isinstance(what, str):
-            return f"{type(what).__name__} {readable(what)[:30]}"
         return None if what else "an empty text"
 
     def _score(self) -> Any:
@@ -308,11 +303,10 @@ def spectrum(
     reverse_complement : bool
         Whether the words of the other strand count as well.
     compare : {"cosine", "product", "tanimoto"}
-        Inner product of the counts over the lengths of both, inner product, or sum of the smaller counts over that of
-        the larger ones, which has no explicit features.
+        Inner product of the counts over both lengths, inner product, or sum of the smaller counts over that of the
+        larger ones, which has no explicit features.
     n_features : int or None
-        Number of columns that words are folded into by a hash; by default every word that training samples have gets a
-        column.
+        Columns that words are folded into by a hash; by default every word of the training samples has one.
 
     Examples
     --------
