@@ -150,6 +150,10 @@ def compare_models(
     ['sepal', 'petal']
     """
     y = np.asarray(y)
+    if y.ndim != 1 or y.dtype.names:
+        raise ValueError(
+            "models are compared on classes or numbers, one for each sample: give one column of targets"
+        )
     if len(models) != 2:
         raise ValueError(f"two models are compared, got {len(models)}")
     (first, second), fitted = models, tuple(model for model, _ in models.values())
