@@ -14,7 +14,6 @@ import numpy as np
 
 from .._components import check_switch, nearest
 from .._numerics.stopping import check_time
-from .._typing import Array
 from ._kernel import readable
 from ._numeric import checked_number
 from .functions import evaluate_pairs
