@@ -339,7 +339,8 @@ PARTS = {
         proteins, proteins_rows,
         "Area under the ROC curve, one superfamily against the seven others, half of the 727 proteins to train on, "
         "three splits. *Words*: spectrum kernels of 1 to 4 letters and of 3 with 2 gaps. *Alignment scores*: "
-        "Smith-Waterman, as rows of numbers (a linear kernel on the scores against the training proteins), or as a similarity.",
+        "Smith-Waterman, as rows of numbers (a linear kernel on the scores against the training "
+        "proteins), or as a similarity.",
     ),
     "molecules": (
         molecules, molecules_rows,
