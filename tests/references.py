@@ -60,6 +60,8 @@ class RefLoss:
     #: share of the total weight that the samples may have together, and the share that each has anyway
     budget: float = 1.0
     base: float = 0.0
+    #: whether coefficients have to spend the budget, so that the loss has no intercept but an offset of its own
+    exact: bool = False
     #: whether a row of classes has one loss together; its coefficients are ``c (e_own - a)``, a on the simplex
     joint: bool = False
     #: whether classes are in an order, with thresholds between them that are best for all samples
@@ -105,8 +107,10 @@ class RefLoss:
 
     def make(self) -> Any:
         """The library's loss of the same name."""
-        from kernelweave.losses import registry
+        from kernelweave.losses import OneClass, registry
 
+        if self.name == "one_class":
+            return OneClass(**self.parameters)
         return registry[self.name](**self.parameters)
 
 
@@ -323,6 +327,19 @@ def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
         parameters={"budget": budget} | ({"base": base} if base else {}),
         budget=budget,
         base=base,
+    )
+
+
+def one_class(nu: float) -> RefLoss:
+    """Minus the lowest decision values, as many as have ``nu`` of the weight together; there are no targets."""
+    return RefLoss(
+        "one_class",
+        lambda y, f: -f,
+        lambda y, u: _in(-u, 0, 1, 0 * u),
+        lambda y: (0 * y, 0 * y + 1),
+        parameters={"nu": nu},
+        budget=nu,
+        exact=True,
     )
 
 
@@ -917,6 +934,8 @@ def in_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool, slack: float = 1
     inside = np.all(beta >= low) and np.all(beta <= high)
     balanced = not fit_intercept or np.all(np.abs(beta.sum(axis=0)) <= slack * (1 + np.abs(beta).sum(axis=0)))
     affordable = loss.budget == 1.0 or np.all(loss.spent(y, c, beta) <= 1 + slack)
+    if loss.exact:
+        affordable = abs(loss.spent(y, c, beta) - 1) <= slack
     return bool(inside and balanced and affordable)
 
 
@@ -947,6 +966,15 @@ def into_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool):
 
 def _afford(y, c, beta, loss: RefLoss):
     """Shrink towards zero until the budget is met; sums that are zero stay zero."""
+    if loss.exact:  # shift until it is spent; up to rounding the root is in the set
+        reach = 1.0 + np.max(c) + np.max(np.abs(beta))
+        shifted = np.clip(
+            beta
+            + brentq(lambda h: loss.spent(y, c, np.clip(beta + h, 0, c)) - 1.0, -reach, reach, xtol=1e-16),
+            0,
+            c,
+        )
+        return shifted
     if loss.budget == 1.0 or loss.spent(y, c, beta) <= 1.0:
         return beta
     return beta * brentq(lambda t: loss.spent(y, c, t * beta) - 1.0, 0.0, 1.0, xtol=1e-15, rtol=1e-14)
@@ -1120,8 +1148,11 @@ def _conic_total(cp, y, f, c, loss: RefLoss):
             terms.append(deaths * cp.log_sum_exp(f[at_risk] + np.log(c[at_risk])))
             terms.append(-c[dies] @ f[dies] - np.sum(c[dies] * np.log(c[dies])))
         return cp.sum(cp.hstack(terms))
-    if loss.budget == 1.0:
+    if loss.budget == 1.0 and not loss.exact:
         return cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))
+    if loss.exact:
+        offset = cp.Variable()
+        return cp.sum(cp.multiply(c, cp.pos(offset - f))) - loss.budget * np.sum(c) * offset
     # the formula for the conditional value at risk: min over s of limit s + sum c (l - s)_+
     s = cp.Variable(() if y.ndim == 1 else (1, y.shape[1]), nonneg=True)
     limit = (loss.budget - loss.base) * np.sum(c, axis=0)

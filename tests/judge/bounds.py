@@ -174,8 +174,9 @@ def gain(loss: ref.RefLoss, y, beta, c):
         over = np.maximum(np.maximum(low - unit, unit - high), 0)
         outside = max(outside, float(np.max(np.where(used, over, 0), initial=0)))
         inside = np.clip(unit, low, high)
-    if loss.budget != 1.0 and np.any(used):
-        outside = max(outside, float(np.max(loss.spent(y, c, beta))) - 1.0)
+    if (loss.budget != 1.0 or loss.exact) and np.any(used):
+        left = float(np.max(loss.spent(y, c, beta))) - 1.0
+        outside = max(outside, abs(left) if loss.exact else left)
     if outside > OUTSIDE:
         return -np.inf, outside
     return ref.loss_gain(y, c, np.where(used, c * inside, 0), loss), outside
@@ -183,7 +184,7 @@ def gain(loss: ref.RefLoss, y, beta, c):
 
 def margin(loss: ref.RefLoss, y, f, c) -> float:
     """What relative gaps are divided by: 1, or what the budget leaves of the margin."""
-    if loss.budget >= 1:
+    if loss.budget >= 1 or loss.exact:
         return 1.0
     if y.ndim == 2:
         return min(margin(loss, y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))

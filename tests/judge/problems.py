@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named
+from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named, one_class
 
 from .bounds import KernelCase, NormCase
 
@@ -177,6 +177,18 @@ def make_case(seed: int, index: int) -> Case:
         _with_criterion(other, case)
     if case.loss == "poisson":
         case.y = np.floor(3.0 * np.abs(case.y))
+    return case
+
+
+def as_novelty(case: Case) -> Case:
+    """Return a case without its targets: what is usual among its samples is to be learnt."""
+    rng = np.random.default_rng([case.seed, case.index, 2])
+    case.task, case.loss, case.y = "novelty", "one_class", np.ones(len(case.y))
+    case.numbers = (float(rng.choice([0.5, 0.1, 1.0, rng.uniform(0.02, 0.98)])),)
+    for name in ("C", "multi_class"):
+        case.parameters.pop(name, None)
+    # the function tells samples from the origin, which is where it is
+    case.parameters |= {"center": False, "fit_intercept": False}
     return case
 
 
@@ -478,6 +490,8 @@ def _weights(rng, n, tags):
 
 def loss_of(case: Case, joint: bool, columns: bool) -> RefLoss:
     """The loss whose objective the library minimises for several classes, as the docs say."""
+    if case.task == "novelty":
+        return one_class(*case.numbers)
     if case.loss == "multiclass_hinge" or (case.loss == "hinge" and joint and columns):
         return MULTICLASS_HINGE
     if case.loss == "multinomial" or (case.loss == "logistic" and joint and columns):

@@ -192,10 +192,11 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             known["view_weights"] = dict(zip(norm.group_names, columns, strict=True))
             groups = [ALWAYS if group is None else group for group in norm.kernel_groups(m)]
             known["kernel_groups"] = np.array(groups, dtype=object)
+        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
+        known["intercept"] = self._intercept_of(known["intercept"], tasks, values)
         function = KernelFunction.mixture(
             bound.bank, known["weights"], known["dual_coef"], known["intercept"]
         )
-        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
         thresholds = fits[0].loss.thresholds(tasks[0].y, values[0], tasks[0].factors)
         values = [fit.loss.class_scores(f, thresholds) for fit, f in zip(fits, values, strict=True)]
         return FittedModel(
@@ -206,6 +207,12 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             findings=(*self._findings_of(tasks, values), *findings_of_weights(bound, known["weights"])),
             **self._own_parts(tasks, values),
         )  # fmt: skip
+
+    def _intercept_of(
+        self, intercept: float | Array, tasks: list[Task], values: list[Array]
+    ) -> float | Array:
+        """Return what is added to the function, where a loss without an intercept has an offset of its own."""
+        return intercept
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         """Return what a reader must know first, from the decision values of the training samples."""

@@ -31,10 +31,14 @@ class QuadraticDual(NamedTuple):
 
 
 class DualBudget(NamedTuple):
-    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together."""
+    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together.
+
+    Where it is ``exact`` they have to spend the limit, and nothing is free.
+    """
 
     free: Array
     limit: float
+    exact: bool = False
 
 
 class CurvatureRoot(Protocol):
@@ -84,6 +88,10 @@ class Loss(Component):
     joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether a constant may be added to the decision values; else the loss has one of its own
+    has_intercept: ClassVar[bool] = True
+    #: name of the parameter that weighs the loss, for the words of certificates
+    strength: ClassVar[str] = "C"
     #: whether samples stand in each other's losses: ``total`` and its derivatives are all there is, and the second one
     #: has a root (``hessian_root``)
     coupled: ClassVar[bool] = False
