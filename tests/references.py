@@ -64,11 +64,16 @@ class RefLoss:
     exact: bool = False
     #: whether a row of classes has one loss together; its coefficients are ``c (e_own - a)``, a on the simplex
     joint: bool = False
+    #: whether classes are in an order, with thresholds between them that are best for all samples
+    ordered: bool = False
     #: whether samples stand in each other's losses; there is a total and a gain alone
     coupled: bool = False
 
     def total(self, y, f, c):
         """What the objective charges: ``sum c l``, or the largest losses as far as the budget goes."""
+        if self.ordered:
+            over = f[:, None] - ordinal_thresholds(y, f, c)
+            return np.sum(c[:, None] * _log1p_exp(np.where(_above(y), -over, over)))
         if self.joint:
             return np.sum(c[:, 0] * self.value(y, f))
         if self.budget == 1.0:
@@ -377,6 +382,73 @@ SOFTMAX = RefLoss(
 )
 
 
+def _above(y):
+    """Whether the class of each sample is above each threshold."""
+    return y[:, None] > np.arange(int(np.max(y)))
+
+
+def _log1p_exp(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _halved(rising, low, high, steps=110):
+    """Where a function that rises from below zero to above it is zero, entry by entry."""
+    for _ in range(steps):
+        middle = (low + high) / 2
+        below = rising(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return (low + high) / 2
+
+
+def ordinal_thresholds(y, f, c):
+    """t with ``sum c / (1 + exp(t_k - f)) = sum of c above k``."""
+    above = _above(y)
+
+    def rising(t):
+        over = np.where(above, f[:, None] - t, t - f[:, None])
+        return np.sum(np.where(above, 1, -1) * c[:, None] * np.exp(-_log1p_exp(over)), axis=0)
+
+    reach = np.max(np.abs(f)) + 700
+    ends = np.full(above.shape[1], reach, dtype=np.result_type(f, float))
+    return _halved(rising, -ends, ends)
+
+
+def ordinal_gain(y, beta, c, rounds: int = 400):
+    """``min over f and t of sum c ln(1 + exp(-s (f - t))) + sum beta f``, in turn over f and over t.
+
+    Every step is a search for the root of a rising function; what is left is above the minimum.
+    """
+    if not np.any(beta):
+        return 0.0 * beta[0] if beta.size else 0.0
+    above, f = _above(y), np.zeros_like(beta)
+    b, lowest = beta / c, np.inf
+    for _ in range(rounds):
+        t = ordinal_thresholds(y, f, c)
+
+        def rising(f, t=t):
+            over = np.where(above, f[:, None] - t, t - f[:, None])
+            return b - np.sum(np.where(above, 1, -1) * np.exp(-_log1p_exp(over)), axis=1)
+
+        reach = np.max(np.abs(t)) + 700 + np.zeros_like(beta)
+        f = _halved(rising, -reach, reach)
+        over = f[:, None] - t
+        value = np.sum(c[:, None] * _log1p_exp(np.where(above, -over, over))) + np.sum(beta * f)
+        if not value < lowest - 1e-15 * abs(value):
+            break
+        lowest = value
+    return lowest
+
+
+#: logistic losses at the thresholds between classes 0, 1, ... in their order
+ORDINAL = RefLoss(
+    "ordinal",
+    lambda y, f: np.full(y.shape, np.nan),
+    lambda y, u: np.full(y.shape, np.nan),
+    lambda y: (y - np.max(y), 1.0 * y),
+    ordered=True,
+)
+
+
 def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
     """The loss of a name, with its numbers: a width, an epsilon, or a budget and its base."""
     families = {
@@ -392,6 +464,7 @@ def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
         SQUARED,
         CENSORED_SQUARED,
         POISSON,
+        ORDINAL,
         MULTICLASS_HINGE,
         SOFTMAX,
         COX,
@@ -832,6 +905,8 @@ def loss_gain(y, c, beta, loss: RefLoss):
         return value if outside < 1e-9 else -np.inf
     used = c > 0
     assert np.all(beta[~used] == 0)
+    if loss.ordered:
+        return ordinal_gain(y[used], beta[used], c[used])
     if loss.joint:
         rows = used[:, 0]
         return -np.sum(c[rows, 0] * loss.conjugate(y[rows], -beta[rows] / c[rows]))

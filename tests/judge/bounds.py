@@ -150,6 +150,8 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return np.abs(np.exp(f) - y)
     if loss.name == "huber":
         return np.full(y.shape, loss.parameters["delta"])
+    if loss.ordered:
+        return np.full(y.shape, float(np.max(y)))
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
@@ -365,7 +367,7 @@ class ProblemCase:
     def at_zero(self) -> float:
         """Objective of f = 0 with one of the better intercepts: the optimum is not above it."""
         c = np.asarray(self.c, dtype=LONG)
-        if not self.fit_intercept:
+        if not self.fit_intercept or self.loss.ordered:
             return float(self.loss.total(self.y, np.zeros_like(self.y), c))
         if self.loss.joint:
             share = np.sum(np.where(self.y > 0, c, 0), axis=0)

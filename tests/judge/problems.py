@@ -31,6 +31,7 @@ SEVERAL = [
     "squared",
     "budgeted_hinge",
     "multinomial",
+    "ordinal",
 ]
 REGRESSION = ["squared", "epsilon_insensitive", "quantile", "huber", "poisson"]
 SURVIVAL = ["cox", "cox", "censored_squared"]
@@ -465,7 +466,8 @@ def _parameters(rng, task, loss, norm, precomputed, X):
             parameters["dtype"] = "float32"
         if rng.random() < 0.25:
             parameters["storage"] = str(rng.choice(["family", "dense", "lazy"]))
-    if task == "several" and rng.random() < 0.35 and loss not in ("multiclass_hinge", "multinomial"):
+    whole = ("multiclass_hinge", "multinomial", "ordinal")
+    if task == "several" and rng.random() < 0.35 and loss not in whole:
         parameters["multi_class"] = str(rng.choice(["shared", "ovr"]))
     if rng.random() < 0.3:
         parameters["solver"] = "any"  # settled by the judge, which asks the registry what fits

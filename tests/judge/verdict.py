@@ -317,6 +317,7 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight, dtype=LONG
     )
     columns = case.task == "several" or case.loss in ("multiclass_hinge", "multinomial")
+    ordered = case.loss == "ordinal"
     reading = case.parameters.get("multi_class", "joint")
     loss = loss_of(case, reading == "joint", columns)
     if case.task == "novelty":
@@ -325,6 +326,8 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         each = np.ndim(case.y) == 2 and case.parameters["multi_output"] == "each"
         y = np.asarray(case.y, dtype=LONG)
         targets = list(y.T) if each else [y]
+    elif ordered:
+        targets = [np.searchsorted(np.unique(case.y), case.y).astype(LONG)]
     elif case.task == "survival":
         targets = [followed(case)]
     elif not columns:

@@ -197,9 +197,12 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
         function = KernelFunction.mixture(
             bound.bank, known["weights"], known["dual_coef"], known["intercept"]
         )
+        thresholds = fits[0].loss.thresholds(tasks[0].y, values[0], tasks[0].factors)
+        values = [fit.loss.class_scores(f, thresholds) for fit, f in zip(fits, values, strict=True)]
         return FittedModel(
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
+            thresholds=thresholds,
             decision=decision, n_passes=n_passes, function=function,
             findings=(*self._findings_of(tasks, values), *findings_of_weights(bound, known["weights"])),
             **self._own_parts(tasks, values),
@@ -285,7 +288,8 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
                     "weight; inspection.feature_weights shows what its linear kernels do"
                 )
             total[columns] += weights_of_columns(term, columns).reshape(len(columns), -1)
-        if total.shape[1] == 2 and len(getattr(self, "classes_", ())) == 2:
+        labels = hasattr(self, "multilabel_")
+        if total.shape[1] == 2 and len(getattr(self, "classes_", ())) == 2 and not labels:
             total = total[:, 1:] - total[:, :1]  # two classes with a function each: their difference decides
         return np.ascontiguousarray(total.T)
 
