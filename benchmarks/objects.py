@@ -155,10 +155,10 @@ def proteins(runs: Runs, splits: int) -> None:
                 "alignment scores as rows": lambda rows=rows: auc(
                     choose(kw.linear()), rows[0]["scores"], rows[1]["scores"]
                 ),
-                "alignment, SimilarityClassifier": lambda a=a, b=b: auc(
+                "alignment, SimilarityClassifier": lambda a=a, b=b, similar=similar: auc(
                     similar, [S[np.ix_(a, a)]], [S[np.ix_(b, a)]]
                 ),
-                "words and alignment scores": lambda rows=rows: auc(choose(both), *rows),
+                "words and alignment scores": lambda rows=rows, both=both: auc(choose(both), *rows),
             }.items():
                 runs.put("proteins", str(name), split, method, run)
 
@@ -338,8 +338,9 @@ PARTS = {
     "proteins": (
         proteins, proteins_rows,
         "Area under the ROC curve, one superfamily against the seven others, half of the 727 proteins to train on, "
-        "three splits. *Words*: spectrum kernels of 1 to 4 letters and of 3 with 2 gaps. *Alignment scores*: Smith-Waterman, "
-        "as rows of numbers (a linear kernel on the scores against the training proteins), or as a similarity.",
+        "three splits. *Words*: spectrum kernels of 1 to 4 letters and of 3 with 2 gaps. *Alignment scores*: "
+        "Smith-Waterman, as rows of numbers (a linear kernel on the scores against the training "
+        "proteins), or as a similarity.",
     ),
     "molecules": (
         molecules, molecules_rows,

@@ -371,7 +371,8 @@ class MKLRegressorCV(MKLRegressor):
         For the convex criterion, as for ``MKLClassifierCV``.
     norm : "auto", float, str or Norm, default="auto"
         Of the convex criterion.  ``"auto"`` chooses among l1, p = 4/3, p = 2 and uniform weights, as far as the solver
-        takes them, and of pairs keeps uniform weights unless another is ahead by more than a standard error; a norm by name is the only one, and ``"l1"`` the one for few kernels.
+        takes them, and of pairs keeps uniform weights unless another is ahead by more than a standard error; a norm by
+        name is the only one, and ``"l1"`` the one for few kernels.
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
@@ -614,9 +615,7 @@ class MKLRegressorCV(MKLRegressor):
         for task in tasks:
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
-            searches.append(
-                Search(bound, [task], plans, Cs, splits, score, loss, stops, None, error, default=default)
-            )
+            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
