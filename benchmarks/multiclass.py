@@ -214,7 +214,9 @@ def before_rows(names: list[str], commit: str, repeats: int, what: str = "before
         assert now is not None
         patience = repeats * PATIENCE * now["seconds"] + 1.0
         old = child(source_of(commit), name, repeats, patience)
-        seconds, of = (patience / repeats, f"{commit}, more than") if old is None else (old["seconds"], commit)
+        seconds, of = (
+            (patience / repeats, f"{commit}, more than") if old is None else (old["seconds"], commit)
+        )
         rows.append(row(what, name, now["seconds"], seconds, "s", of))
         show(rows[-1:])
     return rows

@@ -209,6 +209,7 @@ class Search:
                 paths.append(path_of(own, bank, quiet, Cs, self.stops, known))
             for steps in zip(*paths, strict=True):
                 fits = [solution for _, _, solution in steps]
+                problem = steps[0][1]
                 if any(fit.status == "interrupted" for fit in fits):  # does not count
                     break
                 values = []
@@ -226,6 +227,7 @@ class Search:
                 }
                 points = [Point(fit.point.beta, fit.point.weights) for fit in fits]
                 whole = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                whole = problem.loss.class_scores(whole, problem.loss.thresholds(problem.y, whole, problem.c))
                 yield place, steps[0][0], whole, facts, points
 
     def choose(self) -> SearchResult:
