@@ -314,6 +314,16 @@ class BoundKernels:
             direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
             out += np.asarray(others @ direction, dtype=float)
         matrices = np.setdiff1d(np.arange(len(self.kernels)), explicit)
+        if known.keeps_powers():  # objects are read once, not in every block
+            prepared = {int(j): self.kernels[j].prepare(self.samples) for j in matrices}
+            for j, (kernel, own) in prepared.items():
+                if own is self.samples:
+                    continue
+                rows = self.kernels[j].prepare(new)[1]
+                for part in row_slices(len(out), len(coef)):
+                    entries = kernel(take(rows, np.arange(part.start, part.stop)), own)
+                    _add_products([(0, entries)], (weights * known.scale)[..., [j]], coef, out[part])
+            matrices = np.array([j for j in matrices if prepared[j][1] is self.samples], dtype=np.intp)
         if matrices.size:
             self._add_matrices(new, matrices, weights, coef, np.dtype(dtype), out)
         return out

@@ -241,10 +241,12 @@ class PairProducts(Storage):
 
     def traces(self, M: Array, rows: Index) -> Array:
         """``tr(M K_t)`` of all kernels for a symmetric matrix on some pairs."""
-        if self.origin is not None:
-            own = self.origin[rows]
-            M = M - np.multiply.outer(own, M.sum(axis=0))
-            M = M - np.multiply.outer(M.sum(axis=1), own)
+        if self.origin is not None:  # the origin is the mean of other pairs, too
+            whole = np.zeros((self.n, self.n))
+            whole[np.ix_(rows, rows)] = M
+            whole -= np.multiply.outer(self.origin, whole.sum(axis=0))
+            whole -= np.multiply.outer(whole.sum(axis=1), self.origin)
+            M, rows = whole, np.arange(self.n)
         if self.symmetry:
             each = [np.sum(M * self._entries(self.left[i], self.right[j], rows, rows)) for i, j in self.terms]
             return np.asarray(each) * self.scale

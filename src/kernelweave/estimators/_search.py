@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -114,7 +114,7 @@ class Search:
     error: str = "squared_error"
     #: whether ``score`` takes the decision values of all samples
     sees_all: bool = False
-    rows: list[dict[str, object]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
     #: what each pair said of the samples that it had not seen
@@ -160,7 +160,7 @@ class Search:
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
 
-    def _key(self, place: int, C: float, fold: int) -> dict[str, object]:
+    def _key(self, place: int, C: float, fold: int) -> dict[str, Any]:
         return {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
 
     def _drop_hopeless(self) -> None:
@@ -169,15 +169,17 @@ class Search:
         Behind by two standard errors of the lead over the folds so far, which few folds may happen to agree about: the
         median of these errors counts as well, and that of the best score itself.
         """
-        import pandas as pd
-
-        table = pd.DataFrame(self.rows)
-        by, sign = ("squared_error", -1.0) if "squared_error" in table else ("score", 1.0)
-        wide = sign * table.pivot_table(index="fold", columns=["choice", "C"], values=by)
+        by, sign = (self.error, -1.0) if self.error in self.rows[0] else ("score", 1.0)
+        known: dict[tuple[int, float], list[float]] = {}
+        for row in self.rows:
+            known.setdefault((row["choice"], row["C"]), []).append(sign * row.get(by, np.nan))
         for place in range(len(self.plans)):
-            pairs = [pair for pair in wide.columns if pair[0] == place and pair not in self.dropped]
-            scores = wide[pairs].dropna().to_numpy()
-            if scores.shape[0] < RACED or len(pairs) < 2:
+            pairs = [pair for pair in known if pair[0] == place and pair not in self.dropped]
+            if len(pairs) < 2:
+                continue
+            scores = np.array([known[pair] for pair in pairs]).T
+            scores = scores[np.all(np.isfinite(scores), axis=1)]
+            if scores.shape[0] < RACED:
                 continue
             best = scores[:, [int(np.argmax(scores.mean(axis=0)))]]
             spread = np.std(np.hstack([best - scores, best]), axis=0, ddof=1) / np.sqrt(scores.shape[0])
@@ -207,6 +209,7 @@ class Search:
                 paths.append(path_of(own, bank, quiet, Cs, self.stops, known))
             for steps in zip(*paths, strict=True):
                 fits = [solution for _, _, solution in steps]
+                problem = steps[0][1]
                 if any(fit.status == "interrupted" for fit in fits):  # does not count
                     break
                 values = []
@@ -224,6 +227,7 @@ class Search:
                 }
                 points = [Point(fit.point.beta, fit.point.weights) for fit in fits]
                 whole = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                whole = problem.loss.class_scores(whole, problem.loss.thresholds(problem.y, whole, problem.c))
                 yield place, steps[0][0], whole, facts, points
 
     def choose(self) -> SearchResult:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import check_scoring
+from sklearn.metrics import accuracy_score, check_scoring
 
 from .._components import check_switch, store_parameters
 from .._estimating import (
@@ -316,7 +316,7 @@ class MKLClassifierCV(MKLClassifier):
         splits = folds_of(self.cv, codes, True, plan.seed, groups, labelled.training.samples)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])
-            if gone.size:
+            if gone.size and not labelled.several_labels:
                 count = int(np.sum(codes == gone[0]))
                 raise ValueError(
                     f"fold {fold} has no training sample of class {labelled.classes[gone[0]]!r}, which has {count}: "
@@ -324,9 +324,10 @@ class MKLClassifierCV(MKLClassifier):
                 )
 
         def score(values: Array, held_out: Codes) -> dict[str, float]:
-            known, y = _KnownDecisions(values, self.classes_), self.classes_[codes[held_out]]
+            y = codes[held_out] if labelled.several_labels else self.classes_[codes[held_out]]
+            known = _KnownDecisions(values, self.classes_, labelled.several_labels)
             if self.scoring is None:
-                return {"score": float(np.mean(known.predict(values) == y))}
+                return {"score": float(accuracy_score(y, known.predict(values)))}
             return {"score": float(check_scoring(known, self.scoring)(known, np.zeros((y.size, 1)), y))}
 
         if self.scoring is not None:  # every sample has its share of the accuracy
@@ -338,7 +339,7 @@ class MKLClassifierCV(MKLClassifier):
         bound = bind(labelled.training, plan.bank)
         search = Search(
             bound, tasks, plans, Cs, splits, score,
-            lambda folds: scaled_log_loss([(codes[held_out], values) for held_out, values in folds]),
+            lambda folds: _log_loss(codes, folds),
             stops, default,
         )  # fmt: skip
         chosen = search.choose()
@@ -349,17 +350,17 @@ class MKLClassifierCV(MKLClassifier):
         self.refit_time_ = time.perf_counter() - began
         # held-out samples say more than training samples, which a fit may reproduce
         where = np.concatenate([held_out for held_out, _ in chosen.held_out])
-        predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
-        counted = labelled.weight[where] > 0
-        sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
+        sentence = None
+        if not labelled.several_labels:
+            predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
+            counted = labelled.weight[where] > 0
+            sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
         findings = fitted.findings if sentence is None else (sentence,)
         calibration = None
         if self.probability:
             # how frequent classes are is the samples' to say: factors of classes move the decision alone
-            counts = np.where(labelled.weight > 0, weigh_samples(in_memory(sample_weight), codes.size), 0.0)
-            calibration = Calibration.learn(
-                [(codes[held_out], values, counts[held_out]) for held_out, values in chosen.held_out]
-            )
+            counts = np.where(labelled.weight > 0, weigh_samples(in_memory(sample_weight), len(codes)), 0.0)
+            calibration = calibrated(codes, counts, chosen.held_out)
         weights = search.weights_of_ties(chosen, fitted.weights)
         self.ties_ = chosen.ties.drop(columns="choice")
         set_optional(self, "tied_weights_", weights)
@@ -372,12 +373,32 @@ class MKLClassifierCV(MKLClassifier):
         return self
 
 
+def calibrated(codes: Codes, counts: Array, folds: list[tuple[Codes, Array]]) -> Any:
+    """Return the calibration by held-out values; of several labels one for each, None where one has none."""
+    if codes.ndim == 1:
+        return Calibration.learn([(codes[held_out], values, counts[held_out]) for held_out, values in folds])
+    columns = range(codes.shape[1])
+    each = [calibrated(codes[:, k], counts, [(rows, f[:, k]) for rows, f in folds]) for k in columns]
+    return None if any(one is None for one in each) else each
+
+
+def _log_loss(codes: Codes, folds: list[tuple[Codes, Array]]) -> float:
+    """Log loss of scaled held-out values, the mean over several labels."""
+    if codes.ndim == 1:
+        return scaled_log_loss([(codes[held_out], values) for held_out, values in folds])
+    each = range(codes.shape[1])
+    return float(np.mean([_log_loss(codes[:, k], [(rows, f[:, k]) for rows, f in folds]) for k in each]))
+
+
 class _KnownDecisions(ClassifierMixin, BaseEstimator):
     """A classifier whose decision values are known already, for scorers."""
 
-    def __init__(self, values: Array | None = None, classes: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self, values: Array | None = None, classes: NDArray[Any] | None = None, several_labels: bool = False
+    ) -> None:
         self.values = values
         self.classes = classes
+        self.several_labels = several_labels
         self.classes_ = classes
 
     def fit(self, X: Samples, y: Column) -> Self:
@@ -389,4 +410,6 @@ class _KnownDecisions(ClassifierMixin, BaseEstimator):
     def predict(self, X: Samples) -> NDArray[Any]:
         assert self.values is not None
         assert self.classes_ is not None
+        if self.several_labels:
+            return (self.values > 0).astype(np.intp)
         return self.classes_[codes_of(self.values)]

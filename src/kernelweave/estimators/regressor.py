@@ -371,7 +371,8 @@ class MKLRegressorCV(MKLRegressor):
         For the convex criterion, as for ``MKLClassifierCV``.
     norm : "auto", float, str or Norm, default="auto"
         Of the convex criterion.  ``"auto"`` chooses among l1, p = 4/3, p = 2 and uniform weights, as far as the solver
-        takes them; a norm by name is the only one, and ``"l1"`` the one for few kernels.
+        takes them, and of pairs keeps uniform weights unless another is ahead by more than a standard error; a norm by
+        name is the only one, and ``"l1"`` the one for few kernels.
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
@@ -403,7 +404,8 @@ class MKLRegressorCV(MKLRegressor):
         The ridge beside the mixed kernel, and ``C = 1 / (2 alpha)``.
     criterion_ : str
     scores_ : float or array of shape (t,)
-        R2 of held-out samples by the folds (``convex``, ``folds``) or one by one; the choice has seen them.
+        R2 of held-out samples by the folds (``convex``, ``folds``) or one by one; the choice has seen them.  NaN by
+        REML on pairs.
     targets_ : DataFrame
         One row per target: the criterion's value, score, alpha, kernels with weight, ``slope`` (the largest derivative
         of the criterion's logarithm in the logarithm of a weight), ``relative_gap`` (of the problem solved for given
@@ -414,7 +416,7 @@ class MKLRegressorCV(MKLRegressor):
         the worst target; the last four come with a warning.
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
-        expected information; none for kernels without weight.
+        expected information; none for kernels without weight, nor for pairs.
     decision_ : Decision
         As for ``MKLClassifier``; of weights by a criterion, how the kernels were kept for it.
     certificate_ :
@@ -594,6 +596,13 @@ class MKLRegressorCV(MKLRegressor):
         Cs = checked_Cs(self.Cs)
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
+        # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
+        even = (
+            [k for k, one in enumerate(plans) if one.norm.fixed]
+            if open_norm and training.kind == "pairs"
+            else []
+        )
+        default = even[0] if even else None
         stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
@@ -606,7 +615,7 @@ class MKLRegressorCV(MKLRegressor):
         for task in tasks:
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
-            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, None, error))
+            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
@@ -671,15 +680,15 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError("nuisance kernels are not for pairs: leave kernels out of kernels.pairs")
         tasks, choices, noise = tasks_by_products(bound, plan, Y, weight)
         fitted, tol, single = self._solve(bound, plan, tasks), plan.stop.tol, Y.ndim == 1
-        gaps = np.array(
-            [one.relative_gap for one in (fitted.certificates or [fitted.certificate]) if one is not None]
-        )
+        several = [one for one in (*(fitted.certificates or ()), fitted.certificate) if one is not None]
+        gaps = np.array([one.relative_gap for one in several[: len(tasks)]])
         pairs = list(zip(choices, gaps, strict=True))
         status = np.array([final_status(c.status, gap, tol, chosen=True) for c, gap in pairs], dtype=object)
-        order = ("stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
+        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
         at = max(range(len(pairs)), key=lambda k: order.index(status[k]))
+        said = choices[at].status
         ended = conclude(
-            choices[at].status, float(gaps[at]), tol, "" if single else f"target {at}: ",
+            "stationary" if said == "constant" else said, float(gaps[at]), tol, "" if single else f"target {at}: ",
             f"after {choices[at].steps} steps of 'reml'", chosen=True,
         )  # fmt: skip
         replace(

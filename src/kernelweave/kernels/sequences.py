@@ -14,7 +14,6 @@ import numpy as np
 
 from .._components import check_switch, nearest
 from .._numerics.stopping import check_time
-from .._typing import Array
 from ._kernel import readable
 from ._numeric import checked_number
 from .functions import evaluate_pairs
@@ -115,9 +114,7 @@ class SequenceKernel(PartsKernel):
             found += [(owners[begins], code, count) for code, count in parts]
         return joined(found)
 
-    def _counted_as(
-        self, codes: Array, follow: Array, digits: Array, pattern: int
-    ) -> list[tuple[Array, Any]]:
+    def _counted_as(self, codes: Any, follow: Any, digits: Any, pattern: int) -> list[tuple[Any, Any]]:
         """Return codes and counts of the parts that the words of a pattern stand for."""
         raise NotImplementedError
 
@@ -137,7 +134,7 @@ class SequenceKernel(PartsKernel):
 class Spectrum(SequenceKernel, registered_as="spectrum"):
     """Words that two sequences share; see :func:`spectrum`."""
 
-    k: int
+    k: Any
     gaps: int = 0
     mismatches: int = 0
     alphabet: Any = None
@@ -145,7 +142,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
     compare: str = "cosine"
     n_features: int | None = None
 
-    for_texts = "k"
+    for_texts = _varied = "k"
     _numbers = {"k": 1, "gaps": 0, "mismatches": 0}  # noqa: RUF012
 
     def check_parameters(self) -> None:
@@ -165,9 +162,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
         length = self.k + self.gaps
         return ((length, places) for places in combinations(range(length), self.k))
 
-    def _counted_as(
-        self, codes: Array, follow: Array, digits: Array, pattern: int
-    ) -> list[tuple[Array, Any]]:
+    def _counted_as(self, codes: Any, follow: Any, digits: Any, pattern: int) -> list[tuple[Any, Any]]:
         found, letters = [codes], self._letters() or ("", "")
         alphabet = mixed([ord(letter) for letter in letters[0]])
         for changes in range(1, self.mismatches + 1):
@@ -185,7 +180,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
 class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     """Words that two aligned sequences have at the same places; see :func:`weighted_degree`."""
 
-    degree: int
+    degree: Any
     alphabet: Any = None
     compare: str = "cosine"
     n_features: int | None = None
@@ -194,7 +189,7 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     mismatches = 0
     length = None
     _objects = "aligned sequences, texts of one length"
-    for_texts = "degree"
+    for_texts = _varied = "degree"
     _numbers = {"degree": 1}  # noqa: RUF012
 
     def check_parameters(self) -> None:
@@ -220,9 +215,7 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     def _patterns(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         return ((size, tuple(range(size))) for size in range(1, self.degree + 1))
 
-    def _counted_as(
-        self, codes: Array, follow: Array, digits: Array, pattern: int
-    ) -> list[tuple[Array, Any]]:
+    def _counted_as(self, codes: Any, follow: Any, digits: Any, pattern: int) -> list[tuple[Any, Any]]:
         # Sonnenburg, Raetsch and Rieck (2007): beta_k = 2 (d - k + 1) / (d (d + 1))
         beta = 2.0 * (self.degree - pattern) / (self.degree * (self.degree + 1))
         return [(mixed(codes + mixed(follow * self.degree + pattern)), np.sqrt(beta))]

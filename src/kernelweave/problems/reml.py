@@ -69,6 +69,10 @@ class ProductReml:
         self.used = np.flatnonzero(np.isfinite(noise))
         self.y = np.where(np.isfinite(noise), y, 0.0)
         self.freedom = max(self.used.size - has_intercept, 1)
+        known = self.y[self.used]
+        spread = known - (np.mean(known) if has_intercept else 0.0)
+        #: whether there is nothing to learn
+        self.constant = bool(np.linalg.norm(spread) <= 1e-12 * np.linalg.norm(known))
         self.exact = self.used.size <= EXACT
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, y.size))
         self.probes = np.where(np.isfinite(noise), signs, 0.0)
@@ -82,10 +86,11 @@ class ProductReml:
         G = self.bank.mix_block(d, rows, rows) + np.diag(self.noise[rows])
         factor = cho_factor(G, lower=True)
         M = cho_solve(factor, np.eye(rows.size))
-        log_det = 2.0 * float(np.sum(np.log(np.diagonal(factor[0]))))
+        # of the samples times the roots of their weights, without the direction of the intercept
+        log_det = float(2.0 * np.sum(np.log(np.diagonal(factor[0]))) - np.sum(np.log(self.noise[rows])))
         if self.has_intercept:
             ones = M.sum(axis=0)
-            log_det += float(np.log(ones.sum()))
+            log_det += float(np.log(ones.sum() / np.sum(1.0 / self.noise[rows])))
             M -= np.outer(ones, ones) / ones.sum()
         coef = np.zeros(self.y.size)
         coef[rows] = M @ self.y[rows]
@@ -140,6 +145,12 @@ class ProductReml:
 
 def choose_by_products(criterion: ProductReml, callback: Any = None) -> RemlChoice:
     """Choose weights for one target: multiplicative steps, then damped second-order ones in the logarithms."""
+    if criterion.constant:
+        little = np.full(criterion.bank.m, 1e-8 / criterion.bank.m)
+        none = np.zeros(criterion.bank.m)
+        return RemlChoice(
+            RemlPoint(little, none, np.zeros((none.size, none.size)), 0.0 * criterion.y), "constant", 0
+        )
     here, damping, status, steps = criterion.look(criterion.start()), DAMPING, "max_steps", 1
     half, worth = 0.5 * criterion.freedom, WORTH if criterion.exact else WORTH_OF_PROBES
     for _ in range(MOST):
