@@ -60,13 +60,20 @@ class RefLoss:
     #: share of the total weight that the samples may have together, and the share that each has anyway
     budget: float = 1.0
     base: float = 0.0
+    #: whether coefficients have to spend the budget, so that the loss has no intercept but an offset of its own
+    exact: bool = False
     #: whether a row of classes has one loss together; its coefficients are ``c (e_own - a)``, a on the simplex
     joint: bool = False
+    #: whether classes are in an order, with thresholds between them that are best for all samples
+    ordered: bool = False
     #: whether samples stand in each other's losses; there is a total and a gain alone
     coupled: bool = False
 
     def total(self, y, f, c):
         """What the objective charges: ``sum c l``, or the largest losses as far as the budget goes."""
+        if self.ordered:
+            over = f[:, None] - ordinal_thresholds(y, f, c)
+            return np.sum(c[:, None] * _log1p_exp(np.where(_above(y), -over, over)))
         if self.joint:
             return np.sum(c[:, 0] * self.value(y, f))
         if self.budget == 1.0:
@@ -100,8 +107,10 @@ class RefLoss:
 
     def make(self) -> Any:
         """The library's loss of the same name."""
-        from kernelweave.losses import registry
+        from kernelweave.losses import OneClass, registry
 
+        if self.name == "one_class":
+            return OneClass(**self.parameters)
         return registry[self.name](**self.parameters)
 
 
@@ -321,6 +330,19 @@ def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
     )
 
 
+def one_class(nu: float) -> RefLoss:
+    """Minus the lowest decision values, as many as have ``nu`` of the weight together; there are no targets."""
+    return RefLoss(
+        "one_class",
+        lambda y, f: -f,
+        lambda y, u: _in(-u, 0, 1, 0 * u),
+        lambda y: (0 * y, 0 * y + 1),
+        parameters={"nu": nu},
+        budget=nu,
+        exact=True,
+    )
+
+
 def _simplex(y, u):
     """The point a of the simplex that coefficients ``-u = e_own - a`` of a row stand for."""
     return np.where(y > 0, 1 + u, u)
@@ -360,6 +382,73 @@ SOFTMAX = RefLoss(
 )
 
 
+def _above(y):
+    """Whether the class of each sample is above each threshold."""
+    return y[:, None] > np.arange(int(np.max(y)))
+
+
+def _log1p_exp(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _halved(rising, low, high, steps=110):
+    """Where a function that rises from below zero to above it is zero, entry by entry."""
+    for _ in range(steps):
+        middle = (low + high) / 2
+        below = rising(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return (low + high) / 2
+
+
+def ordinal_thresholds(y, f, c):
+    """t with ``sum c / (1 + exp(t_k - f)) = sum of c above k``."""
+    above = _above(y)
+
+    def rising(t):
+        over = np.where(above, f[:, None] - t, t - f[:, None])
+        return np.sum(np.where(above, 1, -1) * c[:, None] * np.exp(-_log1p_exp(over)), axis=0)
+
+    reach = np.max(np.abs(f)) + 700
+    ends = np.full(above.shape[1], reach, dtype=np.result_type(f, float))
+    return _halved(rising, -ends, ends)
+
+
+def ordinal_gain(y, beta, c, rounds: int = 400):
+    """``min over f and t of sum c ln(1 + exp(-s (f - t))) + sum beta f``, in turn over f and over t.
+
+    Every step is a search for the root of a rising function; what is left is above the minimum.
+    """
+    if not np.any(beta):
+        return 0.0 * beta[0] if beta.size else 0.0
+    above, f = _above(y), np.zeros_like(beta)
+    b, lowest = beta / c, np.inf
+    for _ in range(rounds):
+        t = ordinal_thresholds(y, f, c)
+
+        def rising(f, t=t):
+            over = np.where(above, f[:, None] - t, t - f[:, None])
+            return b - np.sum(np.where(above, 1, -1) * np.exp(-_log1p_exp(over)), axis=1)
+
+        reach = np.max(np.abs(t)) + 700 + np.zeros_like(beta)
+        f = _halved(rising, -reach, reach)
+        over = f[:, None] - t
+        value = np.sum(c[:, None] * _log1p_exp(np.where(above, -over, over))) + np.sum(beta * f)
+        if not value < lowest - 1e-15 * abs(value):
+            break
+        lowest = value
+    return lowest
+
+
+#: logistic losses at the thresholds between classes 0, 1, ... in their order
+ORDINAL = RefLoss(
+    "ordinal",
+    lambda y, f: np.full(y.shape, np.nan),
+    lambda y, u: np.full(y.shape, np.nan),
+    lambda y: (y - np.max(y), 1.0 * y),
+    ordered=True,
+)
+
+
 def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
     """The loss of a name, with its numbers: a width, an epsilon, or a budget and its base."""
     families = {
@@ -375,6 +464,7 @@ def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
         SQUARED,
         CENSORED_SQUARED,
         POISSON,
+        ORDINAL,
         MULTICLASS_HINGE,
         SOFTMAX,
         COX,
@@ -815,6 +905,8 @@ def loss_gain(y, c, beta, loss: RefLoss):
         return value if outside < 1e-9 else -np.inf
     used = c > 0
     assert np.all(beta[~used] == 0)
+    if loss.ordered:
+        return ordinal_gain(y[used], beta[used], c[used])
     if loss.joint:
         rows = used[:, 0]
         return -np.sum(c[rows, 0] * loss.conjugate(y[rows], -beta[rows] / c[rows]))
@@ -842,6 +934,8 @@ def in_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool, slack: float = 1
     inside = np.all(beta >= low) and np.all(beta <= high)
     balanced = not fit_intercept or np.all(np.abs(beta.sum(axis=0)) <= slack * (1 + np.abs(beta).sum(axis=0)))
     affordable = loss.budget == 1.0 or np.all(loss.spent(y, c, beta) <= 1 + slack)
+    if loss.exact:
+        affordable = abs(loss.spent(y, c, beta) - 1) <= slack
     return bool(inside and balanced and affordable)
 
 
@@ -872,6 +966,15 @@ def into_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool):
 
 def _afford(y, c, beta, loss: RefLoss):
     """Shrink towards zero until the budget is met; sums that are zero stay zero."""
+    if loss.exact:  # shift until it is spent; up to rounding the root is in the set
+        reach = 1.0 + np.max(c) + np.max(np.abs(beta))
+        shifted = np.clip(
+            beta
+            + brentq(lambda h: loss.spent(y, c, np.clip(beta + h, 0, c)) - 1.0, -reach, reach, xtol=1e-16),
+            0,
+            c,
+        )
+        return shifted
     if loss.budget == 1.0 or loss.spent(y, c, beta) <= 1.0:
         return beta
     return beta * brentq(lambda t: loss.spent(y, c, t * beta) - 1.0, 0.0, 1.0, xtol=1e-15, rtol=1e-14)
@@ -1045,8 +1148,11 @@ def _conic_total(cp, y, f, c, loss: RefLoss):
             terms.append(deaths * cp.log_sum_exp(f[at_risk] + np.log(c[at_risk])))
             terms.append(-c[dies] @ f[dies] - np.sum(c[dies] * np.log(c[dies])))
         return cp.sum(cp.hstack(terms))
-    if loss.budget == 1.0:
+    if loss.budget == 1.0 and not loss.exact:
         return cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))
+    if loss.exact:
+        offset = cp.Variable()
+        return cp.sum(cp.multiply(c, cp.pos(offset - f))) - loss.budget * np.sum(c) * offset
     # the formula for the conditional value at risk: min over s of limit s + sum c (l - s)_+
     s = cp.Variable(() if y.ndim == 1 else (1, y.shape[1]), nonneg=True)
     limit = (loss.budget - loss.base) * np.sum(c, axis=0)

@@ -294,6 +294,7 @@ def test_every_place_that_warns_is_reached(tmp_path):
     mean = MKLClassifier(BANK, norm="uniform").fit(X, Y)
     sites.of(lambda: inspection.weight_stability(mean, X, Y, n_refits=2))
     sites.of(lambda: MKLClassifier(kernels.rational_quadratic(1e6), center=True, storage="dense").fit(X, Y))
+    sites.of(lambda: MKLRegressor(BANK, leave_one_out=True, max_seconds=1e-9).fit(X, SCORE))
     folder = tmp_path / "soon gone"
     folder.mkdir()
     online = MKLClassifier(

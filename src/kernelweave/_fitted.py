@@ -51,6 +51,8 @@ class FittedModel:
     lam: float | Array | None = None
     C: float | Array | None = None
     loss: Loss | None = None
+    #: between ordered classes, on the scale of the function
+    thresholds: Array | None = None
     certificate: Certificate | None = None
     certificates: list[Certificate] | None = None
     status: str | None = None

@@ -57,6 +57,7 @@ WRONG = {
     "--min-size": ("0", "3"),
     "--seed": ("-1", "x"),
     "--missing": ("guess", "mean"),
+    "--objects": ("x", "=a", "a=sp"),
     "--task": ("guess",),
     "--decimal": ("'",),
 }

@@ -86,6 +86,12 @@ def test_papers_cited_in_the_code_are_listed():
     assert cited <= listed, f"docs/notation.md does not explain {sorted(cited - listed)}"
 
 
+def test_the_guide_has_a_line_for_every_page():
+    guide = (ROOT / "docs" / "guide.md").read_text()
+    for page in re.findall(r"^[^\n<]+ <(\w+)>$", guide, flags=re.MULTILINE):
+        assert re.search(rf"^- \[[^\]]+\]\({page}\.md\).{{10,}}$", guide, flags=re.MULTILINE), page
+
+
 def test_no_page_is_orphaned():
     for page in (ROOT / "docs").glob("*.md"):
         others = [other for other in PAGES if other != page]

@@ -116,6 +116,16 @@ def test_other_families_have_their_own_words():
     assert named(bank) == ["random_fourier(width=3, n_features=10)", "nystroem(gaussian(width=2), rank=7)"]
 
 
+def test_kernels_of_objects_have_names_like_the_others():
+    words = ["weave", "wave", "loom", "bloom", "weft", "warp", "woof", "worn"]
+    for call in (kw.spectrum(2), kw.spectrum([2]), kw.spectrum([1, 2])):
+        model = clone(MKLClassifier(call)).set_params(kernels__spectrum__k=[1, 3]).fit(words, [0, 1] * 4)
+        assert list(model.kernel_names_) == ["spectrum(k=1)", "spectrum(k=3)"]
+    bank = kw.weighted_degree(2) + kw.weisfeiler_lehman(2)
+    bank.set_params(weighted_degree__degree=[2, 3], weisfeiler_lehman__iterations=[1, 2])
+    assert len(bank) == 4
+
+
 def test_one_of_several_has_a_number():
     bank = kw.gaussian([1.0, 2.0]) + kw.linear()
     bank.set_params(gaussian_2__width=9.0)

@@ -165,13 +165,14 @@ WAYS = {
     "max_rounds": [({"method": "trimmed", "noise_rate": 0.3}, 1)],
     "max_iter": [
         ({"method": "confident"}, 1), ({"method": "eskl"}, 1), ({}, 1), (FIRST_ORDER, 1), ({"solver": "svrg"}, 1),
+        ({"norm": "l1"}, 1),
     ],
     "max_seconds": [({"method": "confident"}, 1e-9), ({"method": "eskl"}, 1e-9), ({}, 1e-9)],
     "warm_start": [({"norm": 2}, True), ({}, True), (FIRST_ORDER, True), ({"solver": "nesterov"}, True)],
     "checkpoint": [({}, "file")],
     "callback": [
         ({"method": "confident"}, "called"), ({"method": "eskl"}, "called"), ({}, "called"), (FIRST_ORDER, "called"),
-        ({"solver": "svrg"}, "called"),
+        ({"solver": "svrg"}, "called"), ({"norm": "l1"}, "called"),
     ],
     "verbose": [({"method": "confident"}, 2), ({"method": "eskl"}, 2), ({}, 2)],
     "random_state": [

@@ -150,6 +150,8 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return np.abs(np.exp(f) - y)
     if loss.name == "huber":
         return np.full(y.shape, loss.parameters["delta"])
+    if loss.ordered:
+        return np.full(y.shape, float(np.max(y)))
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
@@ -172,8 +174,9 @@ def gain(loss: ref.RefLoss, y, beta, c):
         over = np.maximum(np.maximum(low - unit, unit - high), 0)
         outside = max(outside, float(np.max(np.where(used, over, 0), initial=0)))
         inside = np.clip(unit, low, high)
-    if loss.budget != 1.0 and np.any(used):
-        outside = max(outside, float(np.max(loss.spent(y, c, beta))) - 1.0)
+    if (loss.budget != 1.0 or loss.exact) and np.any(used):
+        left = float(np.max(loss.spent(y, c, beta))) - 1.0
+        outside = max(outside, abs(left) if loss.exact else left)
     if outside > OUTSIDE:
         return -np.inf, outside
     return ref.loss_gain(y, c, np.where(used, c * inside, 0), loss), outside
@@ -181,7 +184,7 @@ def gain(loss: ref.RefLoss, y, beta, c):
 
 def margin(loss: ref.RefLoss, y, f, c) -> float:
     """What relative gaps are divided by: 1, or what the budget leaves of the margin."""
-    if loss.budget >= 1:
+    if loss.budget >= 1 or loss.exact:
         return 1.0
     if y.ndim == 2:
         return min(margin(loss, y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
@@ -364,7 +367,7 @@ class ProblemCase:
     def at_zero(self) -> float:
         """Objective of f = 0 with one of the better intercepts: the optimum is not above it."""
         c = np.asarray(self.c, dtype=LONG)
-        if not self.fit_intercept:
+        if not self.fit_intercept or self.loss.ordered:
             return float(self.loss.total(self.y, np.zeros_like(self.y), c))
         if self.loss.joint:
             share = np.sum(np.where(self.y > 0, c, 0), axis=0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named
+from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named, one_class
 
 from .bounds import KernelCase, NormCase
 
@@ -31,6 +31,7 @@ SEVERAL = [
     "squared",
     "budgeted_hinge",
     "multinomial",
+    "ordinal",
 ]
 REGRESSION = ["squared", "epsilon_insensitive", "quantile", "huber", "poisson"]
 SURVIVAL = ["cox", "cox", "censored_squared"]
@@ -176,6 +177,18 @@ def make_case(seed: int, index: int) -> Case:
         _with_criterion(other, case)
     if case.loss == "poisson":
         case.y = np.floor(3.0 * np.abs(case.y))
+    return case
+
+
+def as_novelty(case: Case) -> Case:
+    """Return a case without its targets: what is usual among its samples is to be learnt."""
+    rng = np.random.default_rng([case.seed, case.index, 2])
+    case.task, case.loss, case.y = "novelty", "one_class", np.ones(len(case.y))
+    case.numbers = (float(rng.choice([0.5, 0.1, 1.0, rng.uniform(0.02, 0.98)])),)
+    for name in ("C", "multi_class"):
+        case.parameters.pop(name, None)
+    # the function tells samples from the origin, which is where it is
+    case.parameters |= {"center": False, "fit_intercept": False}
     return case
 
 
@@ -453,7 +466,8 @@ def _parameters(rng, task, loss, norm, precomputed, X):
             parameters["dtype"] = "float32"
         if rng.random() < 0.25:
             parameters["storage"] = str(rng.choice(["family", "dense", "lazy"]))
-    if task == "several" and rng.random() < 0.35 and loss not in ("multiclass_hinge", "multinomial"):
+    whole = ("multiclass_hinge", "multinomial", "ordinal")
+    if task == "several" and rng.random() < 0.35 and loss not in whole:
         parameters["multi_class"] = str(rng.choice(["shared", "ovr"]))
     if rng.random() < 0.3:
         parameters["solver"] = "any"  # settled by the judge, which asks the registry what fits
@@ -476,6 +490,8 @@ def _weights(rng, n, tags):
 
 def loss_of(case: Case, joint: bool, columns: bool) -> RefLoss:
     """The loss whose objective the library minimises for several classes, as the docs say."""
+    if case.task == "novelty":
+        return one_class(*case.numbers)
     if case.loss == "multiclass_hinge" or (case.loss == "hinge" and joint and columns):
         return MULTICLASS_HINGE
     if case.loss == "multinomial" or (case.loss == "logistic" and joint and columns):

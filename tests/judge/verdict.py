@@ -16,7 +16,7 @@ from references import STRATUM
 from .bounds import LONG, NormCase, ProblemCase, digits_are_gone, margin, normalised, training_matrices
 from .completion import Completion
 from .evidence import check_choice
-from .problems import Case, loss_of, make_case
+from .problems import Case, as_novelty, loss_of, make_case
 
 #: what says that a fit is done: the convex problem is solved to the tolerance, or a criterion is where it is flat
 DONE = ("converged", "stationary")
@@ -88,6 +88,14 @@ def judge_number(job: tuple[int, int]) -> Verdict:
     return judge(make_case(*job))
 
 
+def judge_novelty(job: tuple[int, int]) -> Verdict:
+    """Judge a case by seed and number without its targets; those of several targets or criteria are the next ones."""
+    seed, index = job
+    while (case := make_case(seed, index)).criterion is not None or np.ndim(case.y) > 1:
+        index += 10**6
+    return judge(as_novelty(case))
+
+
 def criterion_of(case: Case) -> str | None:
     """Name of the case's criterion, among all that the library offers."""
     if case.criterion is None:
@@ -98,14 +106,28 @@ def criterion_of(case: Case) -> str | None:
 
 
 def _fitted(case: Case) -> Any:
-    from kernelweave import MKLClassifier, MKLRegressor, MKLRegressorCV, MKLSurvival, kernels, losses, norms
+    from kernelweave import (
+        MKLClassifier,
+        MKLOneClass,
+        MKLRegressor,
+        MKLRegressorCV,
+        MKLSurvival,
+        kernels,
+        losses,
+        norms,
+    )
 
     spec = "precomputed" if case.stack is not None else _spec(kernels, case)
     norm = _library_norm(norms, case)
-    loss = losses.registry[case.loss](*case.numbers)
-    parameters = dict(case.parameters)
+    novelty, parameters = case.task == "novelty", dict(case.parameters)
+    loss = losses.OneClass(*case.numbers) if novelty else losses.registry[case.loss](*case.numbers)
     if parameters["solver"] == "any":
         parameters["solver"] = _some_solver(case, loss, norms.make_norm(norm), parameters)
+    if novelty:
+        for name in ("center", "fit_intercept"):
+            del parameters[name]
+        model = MKLOneClass(spec, norm=norm, nu=case.numbers[0], **parameters)
+        return model.fit(samples_of(case), sample_weight=case.sample_weight)
     make = MKLRegressor if case.task == "regression" else MKLClassifier
     further = {}
     if case.task == "survival":
@@ -295,12 +317,17 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight, dtype=LONG
     )
     columns = case.task == "several" or case.loss in ("multiclass_hinge", "multinomial")
+    ordered = case.loss == "ordinal"
     reading = case.parameters.get("multi_class", "joint")
     loss = loss_of(case, reading == "joint", columns)
-    if case.task == "regression":
+    if case.task == "novelty":
+        targets = [np.ones(len(case.y), dtype=LONG)]
+    elif case.task == "regression":
         each = np.ndim(case.y) == 2 and case.parameters["multi_output"] == "each"
         y = np.asarray(case.y, dtype=LONG)
         targets = list(y.T) if each else [y]
+    elif ordered:
+        targets = [np.searchsorted(np.unique(case.y), case.y).astype(LONG)]
     elif case.task == "survival":
         targets = [followed(case)]
     elif not columns:
@@ -308,7 +335,9 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
     else:
         one_hot = np.where(case.y[:, None] == np.unique(case.y)[None, :], LONG(1), LONG(-1))
         targets = [one_hot] if reading != "ovr" else list(one_hot.T)
-    C = np.ravel(estimator.C_ if case.criterion is not None else case.parameters["C"])
+    C = np.ravel(estimator.C_ if case.criterion is not None else case.parameters.get("C", 0.0))
+    if case.task == "novelty":
+        C = np.array([1.0 / (case.numbers[0] * np.sum(weight))])
     lams = np.ravel(estimator.lam_) if hasattr(estimator, "lam_") else []
     made = []
     for k, y in enumerate(targets):
@@ -380,7 +409,9 @@ def _check_bounds(case: Case, estimator: Any, violations: list[str]) -> None:
 
 
 def _point(estimator: Any, problems: list[ProblemCase], k: int) -> tuple:
-    """Coefficients, weights and intercept of one problem."""
+    """Coefficients, weights and intercept of one problem; the offset of novelty detection is its loss's to know."""
+    if hasattr(estimator, "offset_"):
+        return estimator.dual_coef_, estimator.weights_, 0.0
     if len(problems) == 1:
         return estimator.dual_coef_, estimator.weights_, estimator.intercept_
     return estimator.dual_coef_[:, k], estimator.weights_[k], estimator.intercept_[k]
@@ -477,6 +508,9 @@ def _check_predictions(
         meant = np.exp(decision) if case.loss == "poisson" else decision
         if not np.array_equal(said, meant):
             violations.append("predictions are not the decision values")
+    elif case.task == "novelty":
+        _check_offset(case, estimator, problems[0], decision, said, violations)
+        decision = decision + estimator.offset_
     elif case.task == "survival":
         if not np.array_equal(said if case.loss == "cox" else -said, decision):
             violations.append("risks are not the decision values, or minus the log times")
@@ -497,6 +531,18 @@ def _check_predictions(
             violations.append(
                 f"decision values on training rows differ by {worst:.2g} of {float(np.max(np.abs(f))):.2g}"
             )
+
+
+def _check_offset(case: Case, estimator: Any, problem: ProblemCase, decision, said, violations) -> None:
+    """At most a share nu of the weight lies below the offset, at least so much not above it, and labels say which."""
+    if not np.array_equal(said, np.where(decision >= 0, 1, -1)):
+        violations.append("labels are not the signs of the decision values")
+    f, blur = problem.decision(*_point(estimator, [problem], 0)[:2])
+    share = np.asarray(problem.c / np.sum(problem.c), dtype=float)
+    slack = FORGIVEN * blur + 1e-9 * np.abs(f)
+    below, reached = share[f < estimator.offset_ - slack].sum(), share[f <= estimator.offset_ + slack].sum()
+    if below > case.numbers[0] + 1e-9 or reached < case.numbers[0] - 1e-9:
+        violations.append(f"{below:.3g} below the offset, {reached:.3g} up to it, nu = {case.numbers[0]:.3g}")
 
 
 def _check_hazards(case: Case, estimator: Any, decision: np.ndarray, violations: list[str]) -> None:
@@ -525,6 +571,7 @@ def _check_patterns(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             decision = np.asarray(estimator._decision(samples_of(case, complete, pattern)))
+            decision = decision + getattr(estimator, "offset_", 0.0)
         if not np.all(np.isfinite(decision)):
             violations.append(f"decision values of samples with the views {pattern} are not finite")
             continue

@@ -241,6 +241,10 @@ def test_C_is_chosen_in_the_setting_of_use_and_by_evidence():
         own = MKLRegressor(BANK, norm="uniform", center=True, tol=1e-6).fit(X[train], Y[train])
         wanted = np.mean((own.predict(X[test]) - Y[test]) ** 2)
         assert row["squared_error"] == pytest.approx(wanted, rel=2e-2)
+    # random labels: nothing is clearly ahead of equal weights
+    noise = np.random.default_rng(0).normal(size=len(Y))
+    careful = MKLRegressorCV(BANK, Cs=[0.01, 1.0], cv=PairKFold(3, setting="left")).fit(X, noise)
+    assert careful.norm_.fixed
     classifier = MKLClassifierCV(BANK, loss="logistic", Cs=[1.0], cv=PairKFold(3, setting="right")).fit(
         X, LABELS
     )

@@ -84,6 +84,8 @@ def test_numbers_and_refusals(data):
     other = linear(VIEWS).fit(*data)
     with pytest.raises(ValueError, match="a classifier and a regression"):
         compare_models({"one": (model, X), "two": (other, data[0])}, y)
+    with pytest.raises(ValueError, match="one column of targets"):
+        compare_models({"one": (model, X), "two": (model, X)}, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="two models are compared, got 1"):
         compare_models({"one": (model, X)}, y)
 

@@ -26,7 +26,7 @@ MIXED_ENTRIES = 400_000_000
 def loss_and_gradient(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
     """Loss at decision values ``(n, k)``, and its gradient there; targets of one column have no second axis."""
     values = f[:, 0] if y.ndim == 1 else f
-    return loss.total(y, values, c), (c * loss.gradient(y, values)).reshape(f.shape)
+    return loss.total(y, values, c), loss.total_gradient(y, values, c).reshape(f.shape)
 
 
 def row_lengths(Z: Any, mixing: Array) -> Array:

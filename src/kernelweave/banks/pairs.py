@@ -234,9 +234,30 @@ class PairProducts(Storage):
                 add_dots(at.rows, at.cols, np.ascontiguousarray(at.left_product(A, inner).T), B, out)
             return self.outside(out)
         M = self.symmetric_part(at.matrix(inner))
+        full = np.zeros(at.shape)
         for A, B in parts:
-            out += at.entries(self.symmetric_part(A @ M @ B))
-        return self.outside(out)
+            full += A @ M @ B
+        return self.outside(at.entries(self.symmetric_part(full)))
+
+    def traces(self, M: Array, rows: Index) -> Array:
+        """``tr(M K_t)`` of all kernels for a symmetric matrix on some pairs."""
+        if self.origin is not None:  # the origin is the mean of other pairs, too
+            whole = np.zeros((self.n, self.n))
+            whole[np.ix_(rows, rows)] = M
+            whole -= np.multiply.outer(self.origin, whole.sum(axis=0))
+            whole -= np.multiply.outer(whole.sum(axis=1), self.origin)
+            M, rows = whole, np.arange(self.n)
+        if self.symmetry:
+            each = [np.sum(M * self._entries(self.left[i], self.right[j], rows, rows)) for i, j in self.terms]
+            return np.asarray(each) * self.scale
+        r, c, size = self.at.rows[rows], self.at.cols[rows], self.at.shape[1]
+        at = (c[:, None] * size + c).ravel()
+        out = np.empty(self.m)
+        for i in np.unique(self.terms[:, 0]):
+            summed = np.bincount(at, (M * self.left[i][np.ix_(r, r)]).ravel(), minlength=size * size)
+            for t in np.flatnonzero(self.terms[:, 0] == i):
+                out[t] = summed @ self.right[self.terms[t, 1]].ravel()
+        return out * self.scale
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         parts = self.split(weights)
@@ -548,6 +569,26 @@ class MixedProducts:
             return np.asarray(a - precision * (Z @ (inner @ (Z.T @ a))))
 
         return solve
+
+    def traces(self, noise: Array) -> Array | None:
+        """Traces of ``inverse(noise)`` times every kernel, where these are exact: on a whole grid, all noise alike."""
+        store = self.store
+        whole = store.n == store.at.shape[0] * store.at.shape[1] and bool(np.all(store.at.shares == 1.0))
+        if not whole or store.symmetry or store.origin is not None or np.ptp(noise) > 0.0:
+            return None
+        basis, L = self._basis()
+        table = basis.ones @ (1.0 / (L + noise[0])) @ basis.others.T
+        return np.asarray(table[store.terms[:, 0], store.terms[:, 1]] * store.scale)
+
+    def determinant(self, noise: Array) -> tuple[float, Callable[[Array], Array]]:
+        """Return nearly the log-determinant of ``K + diag(noise)``, and :meth:`inverse`."""
+        used = np.isfinite(noise)
+        L = self._basis()[1]
+        level = float(np.median(noise[used]))
+        share = float(np.sum(used)) / L.size
+        return share * float(np.sum(np.log1p(L * share / level))) + float(
+            np.sum(np.log(noise[used]))
+        ), self.inverse(noise)
 
     def hessian(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.

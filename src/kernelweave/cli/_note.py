@@ -10,7 +10,7 @@ from typing import Any
 from ._terminal import say
 
 COLUMNS = ("numbers", "categories", "objects")
-TASKS = ("classification", "regression")
+TASKS = ("classification", "regression", "novelty")
 
 
 @dataclass
@@ -18,8 +18,8 @@ class Note:
     """Note of ``fit`` beside a model, so that ``predict`` and ``report`` know what to do with a table."""
 
     data: str  # name of the file that the model was fitted on
-    target: str  # column of the labels
-    task: str  # whether they are classes or numbers
+    target: str  # column of the labels; empty where nothing but novelty is predicted
+    task: str  # whether they are classes or numbers, or there are none
     id: str | None  # column that names the rows
     rows: int  # number of training samples
     views: dict[str, list[str]] = field(default_factory=dict)  # columns of each; empty where none was named
@@ -237,8 +237,10 @@ def in_words(facts: dict[str, Any]) -> str:
     facts = on_one_line(facts)
     C = ", ".join(f"{c:g}" for c in (facts["C"] if isinstance(facts["C"], list) else [facts["C"]]))
     what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
+    if facts.get("task") == "novelty":
+        what = "what is usual"
     # models that were saved from Python have no table behind them
-    target = "" if facts["target"] is None else f" for {facts['target']!r}"
+    target = f" for {facts['target']!r}" if facts["target"] else ""
     fitted = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
     lines = [
         f"{facts['model']}{target} ({what}){fitted}",

@@ -33,6 +33,7 @@ class Options:
     scoring: str | None = None
     class_weight: str | None = None
     noise_rate: str | None = None
+    novelty: float | None = None
     task: str = "auto"
     drop: tuple[str, ...] = ()
     identity: str | None = None
@@ -49,7 +50,9 @@ class Options:
     @property
     def chooses(self) -> bool:
         """Whether C, or the norm, is chosen by cross-validation."""
-        return self.noise_rate is None and (self.C in (None, "cv") or bool(self.norms))
+        return (self.noise_rate, self.novelty) == (None, None) and (
+            self.C in (None, "cv") or bool(self.norms)
+        )
 
     @property
     def tried_norms(self) -> list[Any]:
@@ -60,6 +63,10 @@ class Options:
 
 def check_options(options: Options) -> None:
     """Refuse, as a wrong command, options that contradict each other or that would be ignored."""
+    if options.novelty is not None:
+        _check_novelty(options, options.novelty)
+    elif not options.target:
+        raise UsageError("Missing option '--target'.")
     _check_columns(options)
     _check_kernels(options)
     if options.missing != "error" and not (options.views or options.views_file or options.objects):
@@ -118,7 +125,7 @@ def _check_columns(options: Options) -> None:
                 f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: leave --drop "
                 "away"
             )
-    roles |= {options.target: "--target"} | dict.fromkeys(options.drop, "--drop")
+    roles |= dict.fromkeys(filter(None, [options.target]), "--target") | dict.fromkeys(options.drop, "--drop")
     for view in [*views_of_options(options.views), *views_of_objects(options.objects)]:
         for column in view.columns:
             if column in roles:
@@ -151,6 +158,24 @@ def _check_kernels(options: Options) -> None:
         )
     if options.objects and (other := next((n for n in names if n not in ("--view", "--kernels")), None)):
         raise UsageError(f"--objects and {other} both say what the kernels are: give one of them")
+
+
+def _check_novelty(options: Options, nu: float) -> None:
+    """Refuse what MKLOneClass would ignore."""
+    ignored = {
+        "--target": options.target, "--C": options.C, "--norms": options.norms, "--loss": options.loss,
+        "--scoring": options.scoring, "--class-weight": options.class_weight, "--noise-rate": options.noise_rate,
+        "--fold-groups": options.fold_groups, "--task": options.task != "auto",
+    }  # fmt: skip
+    for option, value in ignored.items():
+        if value:
+            remedy = "--drop its column" if option == "--target" else f"leave {option} away"
+            raise UsageError(
+                f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; "
+                f"{remedy}"
+            )
+    if not 0.0 < nu <= 1.0:
+        raise UsageError(f"--novelty is a share in (0, 1], got {nu:g}")
 
 
 def _check_noise(options: Options) -> None:
@@ -262,6 +287,10 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
 
     classify = task == "classification"
     settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
+    if options.novelty is not None:
+        if options.norm is not None:
+            settings["norm"] = norm_of(options.norm, "--norm")
+        return kw.MKLOneClass(kernels, nu=options.novelty, missing=options.missing, **settings)
     if options.noise_rate is not None and not classify:
         raise ValueError("--noise-rate is about wrong labels: the target here is a number")
     if options.norm is not None:

@@ -66,10 +66,11 @@ def train(options: Options) -> Trained:
     ids = [identity] if identity else []
     texts = [*grouping, *(column for view in views if view.objects for column in view.columns)]
     read = partial(read_table, form=options.form, remarks=remarks, texts=texts)
-    frame = read(options.data, ids=ids, single=[options.target, *ids, *grouping], codes=[options.target])
+    targets = [options.target] if options.target else []
+    frame = read(options.data, ids=ids, single=[*targets, *ids, *grouping], codes=targets)
     notes: list[str] = []
     frame = join_files(frame, views, identity, options.missing, read, notes)
-    y, task = _target(frame, options)
+    y, task = _target(frame, options) if targets else (None, "novelty")
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
         if column is not None:
             require_column(frame, column, options.data, f" for {option}")
@@ -85,7 +86,7 @@ def train(options: Options) -> Trained:
             f"the target {options.target!r} has {classes} classes in {len(frame)} rows: classes are to be learnt from "
             "several rows each"
         )
-    of_rows = [column for column in (options.target, options.fold_groups) if column is not None]
+    of_rows = [column for column in (options.target, options.fold_groups) if column]
     for column in of_rows:
         remarks.note_alike(column, frame[column].dropna().unique())
     steps: list[Any] = []
@@ -133,7 +134,8 @@ def _views(options: Options) -> tuple[list[View], str | None]:
         file = options.views_file
         raise ValueError(f"--id is {identity!r} and {file} says id = {joined_by!r}: give one of them")
     # ``check_options`` has checked those of ``--view``
-    roles = {options.target: "target", identity: "id", options.fold_groups: "column of --fold-groups"}
+    roles: dict[str | None, str] = {options.target: "target"} if options.target else {}
+    roles |= {identity: "id", options.fold_groups: "column of --fold-groups"}
     roles |= dict.fromkeys(options.drop, "column of --drop")
     for view in views:
         for column in view.columns:
@@ -234,7 +236,7 @@ def _columns(
     used = list(dict.fromkeys(column for view in views for column in view.picked))
     kinds = column_kinds(frame, used, remarks, [column for view in objects for column in view.picked])
     table = check_columns(frame, kinds, remarks)
-    remarks.only([*used, options.target, *([options.fold_groups] if options.fold_groups else [])])
+    remarks.only([*used, *filter(None, [options.target, options.fold_groups])])
     note.views = {view.name: view.picked for view in views} if named else {}
     note.columns = kinds
     note.categories = {c: sorted(set(table[c])) for c, kind in kinds.items() if kind == "categories"}

@@ -134,11 +134,17 @@ def predict(
 
 
 def _predictions(model: Any, X: Any, frame: Any, note: Note) -> Any:
+    import numpy as np
     import pandas as pd
 
     columns: dict[str, Any] = {}
     if note.id and frame is not None and note.id in frame:
         columns[note.id] = frame[note.id].to_numpy()
+    if note.task == "novelty":
+        values = model.decision_function(X)
+        columns["predicted"] = np.where(values >= 0, "usual", "outlier")
+        columns["decision"] = values
+        return pd.DataFrame(columns)
     columns[f"predicted {note.target}"] = model.predict(X)
     if note.task == "classification":
         values = model.decision_function(X)
@@ -192,6 +198,10 @@ def report(
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
+        if note.task == "novelty":
+            raise ValueError(
+                f"{model} was fitted without a target, and a report compares predictions with one"
+            )
         y, ids, groups = targets_of(data, note, form)
         if len(y) != note.rows:
             raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")

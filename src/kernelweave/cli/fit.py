@@ -108,7 +108,10 @@ def format_of(
 FIT_OPTIONS = (
     click.argument("data", type=FILE),
     under("Data",
-        click.option("--target", required=True, help="Column with the labels, or the numbers to predict."),
+        click.option("--target", default="",
+            help="Column with the labels, or the numbers to predict; all but --novelty need it."),
+        click.option("--novelty", type=float, metavar="NU",
+            help="Learn what is usual, without a target: at most this share of the rows is called outliers."),
         click.option("--id", "identity", metavar="COLUMN", help="Column that names the rows; not learnt from."),
         click.option("--fold-groups", metavar="COLUMN",
             help="Rows with the same value here (those of one patient) are held out together; not learnt from."),
@@ -145,7 +148,7 @@ FIT_OPTIONS = (
         click.option("--norm",
             help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in "
             "elastic_net:0.3, at_most:5 or grouped:l1,2 (groups are the views).  [default: l1; for numbers the "
-            "best of l1, 4/3, 2 and uniform]"),
+            "best of l1, 4/3, 2 and uniform; uniform for --novelty]"),
         click.option("--norms", multiple=True, metavar="NORM ...",
             help="Norms to choose among, e.g. --norms l1 1.5 uniform."),
         click.option("--scoring",
@@ -186,6 +189,7 @@ def fit(
         --missing predict --model model.skops
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
+    kernelweave fit normal.csv --novelty 0.05 --model usual.skops
     kernelweave fit visits.csv.gz --target sick --fold-groups patient --scoring balanced_accuracy \\
         --class-weight balanced --norms l1 2 uniform --report report.html
 
@@ -204,6 +208,10 @@ def fit(
         raise UsageError("--model is a file: a model cannot be written to the standard output")
     if str(report_to) == "-" and as_json:
         raise UsageError("--report - and --json both write to the standard output: give one a file")
+    if report_to is not None and given["novelty"] is not None:
+        raise UsageError(
+            "--report compares predictions with a target, and --novelty has none: leave --report away"
+        )
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
     inputs = input_files(given["data"], given["views_file"], read, None, given["views"])
     check_outputs({"--model": model, "--report": report_to}, inputs, force)

@@ -125,8 +125,8 @@ class SurvivalDisplay(Display):
         self.lines_: list[Any] = []
         shades = np.linspace(0.6, 0.0, len(self.curves))
         for number, (label, curve) in enumerate(self.curves.items()):
-            style = {"color": INK} if len(self.curves) == 1 else {"color": str(shades[number])}
-            style |= {"linestyle": LINES[number % len(LINES)], "linewidth": 1.6}
+            style: dict[str, Any] = {"linestyle": LINES[number % len(LINES)], "linewidth": 1.6}
+            style["color"] = INK if len(self.curves) == 1 else str(shades[number])
             x, y = np.append(0.0, curve.x), np.append(1.0, curve.y)
             self.lines_ += ax.step(x, y, where="post", label=str(label), **{**style, **kwargs})
         if len(self.curves) > 1:
@@ -184,14 +184,13 @@ class CalibrationDisplay(Display):
         horizons = self.table.groupby("time")
         shades = np.linspace(0.6, 0.0, len(horizons))
         for number, (time, rows) in enumerate(horizons):
-            style = {
-                "marker": "o",
-                "markersize": 4,
-                "linewidth": 1.2,
+            style: dict[str, Any] = {
                 "linestyle": LINES[number % len(LINES)],
+                "linewidth": 1.2,
+                "markersize": 4,
             }
-            style |= {"color": str(shades[number]), "label": f"{time:.3g}", **kwargs}
-            self.lines_ += ax.plot(rows["predicted"], rows["observed"], **style)
+            style |= {"marker": "o", "color": str(shades[number]), "label": f"{time:.3g}"}
+            self.lines_ += ax.plot(rows["predicted"], rows["observed"], **{**style, **kwargs})
         ax.set(xlabel="predicted to be without event", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
         ax.legend(title="time", frameon=False, fontsize="small")
         return self._drawn_on(ax, "both")

@@ -16,6 +16,7 @@ from .cv import MKLClassifierCV, MKLPath, mkl_path
 from .features import KernelFeatures
 from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
+from .novelty import MKLOneClass
 from .regressor import MKLRegressor, MKLRegressorCV
 from .survival import MKLSurvival, MKLSurvivalCV
 
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlignmentClassifier", "BestKernelClassifier", "DenoiseSpectrum", "FlipSpectrum", "KernelFeatures",
-    "LPBetaClassifier", "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV",
-    "MKLSurvival", "MKLSurvivalCV", "MeanKernelClassifier", "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor",
-    "NoisyLabelMKLClassifier", "ShiftSpectrum", "SimilarityClassifier", "SimilarityFeatures",
-    "SquareSpectrum", "held_similarities", "mkl_path",
+    "LPBetaClassifier", "MKLClassifier", "MKLClassifierCV", "MKLOneClass", "MKLPath", "MKLRegressor",
+    "MKLRegressorCV", "MKLSurvival", "MKLSurvivalCV", "MeanKernelClassifier", "MeanKernelRidgeClassifier",
+    "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "ShiftSpectrum", "SimilarityClassifier",
+    "SimilarityFeatures", "SquareSpectrum", "held_similarities", "mkl_path",
 ]  # fmt: skip
 
 

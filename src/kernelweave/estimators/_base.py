@@ -192,17 +192,27 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             known["view_weights"] = dict(zip(norm.group_names, columns, strict=True))
             groups = [ALWAYS if group is None else group for group in norm.kernel_groups(m)]
             known["kernel_groups"] = np.array(groups, dtype=object)
+        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
+        known["intercept"] = self._intercept_of(known["intercept"], tasks, values)
         function = KernelFunction.mixture(
             bound.bank, known["weights"], known["dual_coef"], known["intercept"]
         )
-        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
+        thresholds = fits[0].loss.thresholds(tasks[0].y, values[0], tasks[0].factors)
+        values = [fit.loss.class_scores(f, thresholds) for fit, f in zip(fits, values, strict=True)]
         return FittedModel(
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
+            thresholds=thresholds,
             decision=decision, n_passes=n_passes, function=function,
             findings=(*self._findings_of(tasks, values), *findings_of_weights(bound, known["weights"])),
             **self._own_parts(tasks, values),
         )  # fmt: skip
+
+    def _intercept_of(
+        self, intercept: float | Array, tasks: list[Task], values: list[Array]
+    ) -> float | Array:
+        """Return what is added to the function, where a loss without an intercept has an offset of its own."""
+        return intercept
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         """Return what a reader must know first, from the decision values of the training samples."""
@@ -278,7 +288,8 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
                     "weight; inspection.feature_weights shows what its linear kernels do"
                 )
             total[columns] += weights_of_columns(term, columns).reshape(len(columns), -1)
-        if total.shape[1] == 2 and len(getattr(self, "classes_", ())) == 2:
+        labels = hasattr(self, "multilabel_")
+        if total.shape[1] == 2 and len(getattr(self, "classes_", ())) == 2 and not labels:
             total = total[:, 1:] - total[:, :1]  # two classes with a function each: their difference decides
         return np.ascontiguousarray(total.T)
 

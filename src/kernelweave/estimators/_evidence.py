@@ -19,13 +19,15 @@ from .._typing import Array
 from ..banks import Bank, KernelFunction
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveConvergenceWarning, KernelWeaveWarning, warn_at_caller
-from ..norms import Uniform
-from ..problems import UNIT, Certificate, forms_doubt, scope_of, values_doubt
+from ..norms import Fixed, Uniform
+from ..problems import UNIT, Certificate, Point, forms_doubt, scope_of, values_doubt
 from ._parameters import Codes, Device, Samples, Splits
 from ._plan import Plan, Task
 
 if TYPE_CHECKING:  # imported by those who choose by evidence: a classifier needs none of it
     from ..evidence import Components, Criterion, Design, WeightChoice
+    from ..problems.reml import RemlChoice
+    from ._bind import Bound
 
 
 @dataclass(frozen=True)
@@ -285,6 +287,42 @@ def by_evidence(
     scope = scope_of(Uniform(), bank.m, 1, bank.completed, [f"with the C that {by.name} chose"])
     scope = f"in each of them {scope}" if t > 1 else scope
     return replace(out, components=components, steps=watch.iteration, scope=scope)
+
+
+def tasks_by_products(
+    bound: Bound, plan: Plan, Y: Array, weight: Array
+) -> tuple[list[Task], list[RemlChoice], Array]:
+    """Choose weights by REML where kernels are only multiplied with; return ridge regressions, choices and noises.
+
+    Targets ``(n,)`` or ``(n, t)`` are chosen for one by one.
+    """
+    from ..problems.reml import ProductReml, choose_by_products
+
+    table, bank, limit = Y.reshape(len(Y), -1), bound.bank, plan.stop.max_seconds
+    share = None if limit is None else max((1.0 - LAST) * limit - time_spent(), 0.0) / table.shape[1]
+    tasks, choices, noises = [], [], []
+    for k, column in enumerate(table.T):
+        known = np.isfinite(column) & (weight > 0)
+        y, own = np.where(known, column, 0.0), weight * known
+        if not known.any():
+            raise ValueError(f"target {k} has no value at samples that have weight: leave it out")
+        criterion = ProductReml(
+            bank, y, np.divide(1.0, own, out=np.full(len(y), np.inf), where=known), plan.fit_intercept
+        )
+        with time_limit(share) as deadline:
+            deadline.has_point = deadline.outermost.winding_up = True
+            choice = choose_by_products(criterion, plan.callback)
+        point, total = choice.point, float(np.sum(choice.point.d))
+        shares = point.d / total
+        tasks.append(
+            Task(
+                y, own, "y" if Y.ndim == 1 else k, plan.loss, Fixed(shares), 0.5 * total,
+                start=Point(total * point.coef, shares), of="target", given=("with the C that reml chose",),
+            )
+        )  # fmt: skip
+        choices.append(choice)
+        noises.append(float(y @ point.coef) / criterion.freedom)
+    return tasks, choices, np.array(noises)
 
 
 def _certify(

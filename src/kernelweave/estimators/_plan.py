@@ -284,7 +284,16 @@ class Task:
 
 
 def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: Plan) -> list[Task]:
-    """Tasks of a classification: one where there are two classes or all are learnt together, else one per class."""
+    """Tasks of a classification: one where there are two classes or all are learnt together, else one per class.
+
+    Of several labels ``codes`` are a table of zeros and ones, and the tasks those of its columns.
+    """
+    if codes.ndim == 2:
+        signs = np.where(codes > 0, 1.0, -1.0)
+        columns_of = list(zip(signs.T.copy(), classes, strict=True)) if each else [(signs, "all")]
+        return [Task(y, weight, label, plan.loss, plan.norm, plan.C, of="label") for y, label in columns_of]
+    if plan.loss.ordered:
+        return [Task(codes.astype(float), weight, "all", plan.loss, plan.norm, plan.C)]
     if classes.size == 2 and not plan.loss.joint:
         targets: list[tuple[Array, Label]] = [(np.where(codes == 1, 1.0, -1.0), classes[1])]
     else:

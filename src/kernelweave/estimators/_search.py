@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -20,6 +20,7 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
+from ..solvers import Stop
 from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
@@ -36,6 +37,10 @@ AUTO_NORMS: Sequence[NormLike] = ("l1", 4 / 3, 2, "uniform")
 Measures = Callable[[Array, Codes], dict[str, float]]
 #: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
 SEARCH = 0.75
+#: tolerance of the search over that of the fit with what was chosen, and the coarsest that is made of a finer one
+COARSER, COARSEST = 10.0, 1e-2
+#: folds after which a value of C may be hopeless, and how many standard errors it is behind then
+RACED, BEHIND = 3, 2.0
 #: mean scores, and then mean losses, that differ by no more than this are equal
 EQUAL = 1e-12
 #: relative gap up to which the weights of a fit on all samples, beside the chosen one, are shown
@@ -56,6 +61,12 @@ def folds_of(
     # folds of a regression do not depend on the targets, and those of pairs on who is in them
     X = samples if isinstance(samples, Pairs) else np.zeros((len(y), 1))
     return list(splitter.split(X, y if classify else None, groups))
+
+
+def shares_of_search(stop: Stop, problems: int) -> TimeShares:
+    """Deal out the seconds of a search, whose fits are coarser than the last one has to be."""
+    tol = max(stop.tol, min(COARSER * stop.tol, COARSEST))
+    return TimeShares(replace(stop, tol=tol), problems, SEARCH)
 
 
 @dataclass(frozen=True)
@@ -103,11 +114,13 @@ class Search:
     error: str = "squared_error"
     #: whether ``score`` takes the decision values of all samples
     sees_all: bool = False
-    rows: list[dict[str, object]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
     #: what each pair said of the samples that it had not seen
     held_out: dict[tuple[int, float], list[tuple[Codes, Array]]] = field(default_factory=dict)
+    #: pairs that are left out of further folds
+    dropped: set[tuple[int, float]] = field(default_factory=set)
 
     def run(self) -> pd.DataFrame:
         """Return a row per fit that was finished; an interrupt or the end of the time leaves what there is."""
@@ -119,11 +132,23 @@ class Search:
         bar = tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
         with suppress(KeyboardInterrupt), bar:  # the fit at hand had no point yet; those before it remain
             for fold, (train, test) in enumerate(self.splits):
+                if fold >= RACED:
+                    self._drop_hopeless()
+                for place, C in sorted(self.dropped):
+                    nothing = dict.fromkeys(
+                        ("n_iter", "passes", "active_kernels", "fit_time", "score_time"), 0
+                    )
+                    self.rows.append({**self._key(place, C, fold), **nothing, "dropped": True})
+                    self.stops.problems -= len(self.tasks)
+                    bar.update()
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
-                    key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
-                    row = {**key, **self.score(values if self.sees_all else values[test], test), **facts}
-                    self.rows.append({**row, "score_time": time.perf_counter() - began})
+                    row = {
+                        **self._key(place, C, fold),
+                        **self.score(values if self.sees_all else values[test], test),
+                        **facts,
+                    }
+                    self.rows.append({**row, "score_time": time.perf_counter() - began, "dropped": False})
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points
                     bar.update()
@@ -134,6 +159,33 @@ class Search:
         if not self.rows or given_up():
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
+
+    def _key(self, place: int, C: float, fold: int) -> dict[str, Any]:
+        return {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
+
+    def _drop_hopeless(self) -> None:
+        """Leave out pairs that are so far behind the best C of their norm that no fold to come should bring them back.
+
+        Behind by two standard errors of the lead over the folds so far, which few folds may happen to agree about: the
+        median of these errors counts as well, and that of the best score itself.
+        """
+        by, sign = (self.error, -1.0) if self.error in self.rows[0] else ("score", 1.0)
+        known: dict[tuple[int, float], list[float]] = {}
+        for row in self.rows:
+            known.setdefault((row["choice"], row["C"]), []).append(sign * row.get(by, np.nan))
+        for place in range(len(self.plans)):
+            pairs = [pair for pair in known if pair[0] == place and pair not in self.dropped]
+            if len(pairs) < 2:
+                continue
+            scores = np.array([known[pair] for pair in pairs]).T
+            scores = scores[np.all(np.isfinite(scores), axis=1)]
+            if scores.shape[0] < RACED:
+                continue
+            best = scores[:, [int(np.argmax(scores.mean(axis=0)))]]
+            spread = np.std(np.hstack([best - scores, best]), axis=0, ddof=1) / np.sqrt(scores.shape[0])
+            noise = np.maximum(spread[:-1], max(float(np.median(spread[:-1])), float(spread[-1])))
+            behind = (best - scores).mean(axis=0) > np.maximum(BEHIND * noise, EQUAL)
+            self.dropped |= {pair for pair, hopeless in zip(pairs, behind, strict=True) if hopeless}
 
     def _fits_on_fold(
         self, train: Codes
@@ -153,9 +205,11 @@ class Search:
                 own = replace(task, weight=task.weight * in_fold, norm=plan.norm)
                 # the weights of the fold before: those of this one are near
                 known = {C: points[number].weights for (at, C), points in self.points.items() if at == place}
-                paths.append(path_of(own, bank, quiet, self.Cs, self.stops, known))
+                Cs = np.array([C for C in self.Cs if (place, C) not in self.dropped])
+                paths.append(path_of(own, bank, quiet, Cs, self.stops, known))
             for steps in zip(*paths, strict=True):
                 fits = [solution for _, _, solution in steps]
+                problem = steps[0][1]
                 if any(fit.status == "interrupted" for fit in fits):  # does not count
                     break
                 values = []
@@ -173,6 +227,7 @@ class Search:
                 }
                 points = [Point(fit.point.beta, fit.point.weights) for fit in fits]
                 whole = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                whole = problem.loss.class_scores(whole, problem.loss.thresholds(problem.y, whole, problem.c))
                 yield place, steps[0][0], whole, facts, points
 
     def choose(self) -> SearchResult:
@@ -188,8 +243,9 @@ class Search:
         complete = int((table.groupby("fold").size() == self.size).sum())
         if complete < len(self.splits):
             warn_at_caller(
-                f"the search was cut short after {len(table)} of {len(self.splits) * self.size} fits, {complete} of "
-                f"{len(self.splits)} folds: C and norm were chosen by what was known then",
+                f"the search was cut short after {np.count_nonzero(~table['dropped'])} of "
+                f"{len(self.splits) * self.size} fits, {complete} of {len(self.splits)} folds: C and norm were chosen "
+                "by what was known then",
                 KernelWeaveConvergenceWarning,
             )
             counted = table[table["fold"] < complete] if complete else table
@@ -205,14 +261,15 @@ class Search:
                 f"all {len(table)} scores of held-out samples are undefined (not finite), and nothing can be chosen by "
                 "them: take another scoring, or other folds"
             )
-        means, folds = scores.mean(), counted["fold"].nunique()
+        live = [pair for pair in scores.columns if pair not in self.dropped]
+        means, folds = scores[live].mean(), counted["fold"].nunique()
         best = self._best(means, folds)
         if self.default is not None and best[0] != self.default and self.default in scores.columns.levels[0]:
             kept = self._best(means[[self.default]], folds)
             if not clearly_ahead((scores[best] - scores[kept]).to_numpy()):
                 best = kept
         place, C = best
-        leads = {pair: (scores[best] - scores[pair]).dropna().to_numpy() for pair in scores.columns}
+        leads = {pair: (scores[best] - scores[pair]).dropna().to_numpy() for pair in live}
         equal = {pair for pair, lead in leads.items() if lead.size and abs(lead.mean()) <= EQUAL}
         near = {pair for pair, lead in leads.items() if lead.size > 1 and not clearly_ahead(lead)}
         kinds = (

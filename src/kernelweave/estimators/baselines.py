@@ -204,6 +204,7 @@ class BestKernelClassifier(MKLClassifier):
     """
 
     _weights_rule = "all weight is on the kernel that does best in cross-validation"
+    _takes_labels = False
 
     Cs: ArrayLike | None
     cv: FoldsLike

@@ -17,7 +17,7 @@ from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
 from .._components import check_switch, store_parameters
-from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
+from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._numerics.namespace import to_numpy
 from .._typing import Array
@@ -38,6 +38,7 @@ from ._evidence import (
     deviations,
     left_out_predictions,
     refuse_too_many,
+    tasks_by_products,
 )
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
@@ -61,13 +62,13 @@ from ._parameters import (
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
-    SEARCH,
     Search,
     SearchResult,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
+    shares_of_search,
 )
 from .cv import checked_Cs
 
@@ -112,6 +113,11 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         With ``leave_one_out``: predictions of the training samples, each by the ridge regression on all others, with
         the kernel weights, their scale and C of all samples.  Those have seen the sample: errors of these predictions
         are a little too small, and intervals made of them carry no guarantee (docs/uncertainty.md).
+
+    See Also
+    --------
+    MKLRegressorCV : Chooses C and norm by cross-validation, or weights for many targets by evidence.
+    MeanKernelRidgeRegressor : Equal weights on the same kernels, the method to compare with.
 
     Examples
     --------
@@ -365,7 +371,8 @@ class MKLRegressorCV(MKLRegressor):
         For the convex criterion, as for ``MKLClassifierCV``.
     norm : "auto", float, str or Norm, default="auto"
         Of the convex criterion.  ``"auto"`` chooses among l1, p = 4/3, p = 2 and uniform weights, as far as the solver
-        takes them; a norm by name is the only one, and ``"l1"`` the one for few kernels.
+        takes them, and of pairs keeps uniform weights unless another is ahead by more than a standard error; a norm by
+        name is the only one, and ``"l1"`` the one for few kernels.
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
@@ -397,7 +404,8 @@ class MKLRegressorCV(MKLRegressor):
         The ridge beside the mixed kernel, and ``C = 1 / (2 alpha)``.
     criterion_ : str
     scores_ : float or array of shape (t,)
-        R2 of held-out samples by the folds (``convex``, ``folds``) or one by one; the choice has seen them.
+        R2 of held-out samples by the folds (``convex``, ``folds``) or one by one; the choice has seen them.  NaN by
+        REML on pairs.
     targets_ : DataFrame
         One row per target: the criterion's value, score, alpha, kernels with weight, ``slope`` (the largest derivative
         of the criterion's logarithm in the logarithm of a weight), ``relative_gap`` (of the problem solved for given
@@ -408,7 +416,7 @@ class MKLRegressorCV(MKLRegressor):
         the worst target; the last four come with a warning.
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
-        expected information; none for kernels without weight.
+        expected information; none for kernels without weight, nor for pairs.
     decision_ : Decision
         As for ``MKLClassifier``; of weights by a criterion, how the kernels were kept for it.
     certificate_ :
@@ -528,6 +536,9 @@ class MKLRegressorCV(MKLRegressor):
         criterion = criterion_of(self.criterion, splits() if self.criterion == "folds" else [], training.n)
         # in double precision, and to the device from memory
         bound = bind(replace(training, device=None), replace(plan.bank, dtype="float64"))
+        if self.criterion == "reml" and bound.bank.by_products:
+            self._keep_products(bound, plan, Y, weight, left_out)
+            return self
         evidence = by_evidence(bound.bank, plan, Y, weight, criterion, self.targets_in_batch, training.device)
         self._keep_evidence(bound, plan, evidence, Y, weight, left_out)
         return self
@@ -585,7 +596,14 @@ class MKLRegressorCV(MKLRegressor):
         Cs = checked_Cs(self.Cs)
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
+        even = (
+            [k for k, one in enumerate(plans) if one.norm.fixed]
+            if open_norm and training.kind == "pairs"
+            else []
+        )
+        default = even[0] if even else None
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:
@@ -597,7 +615,7 @@ class MKLRegressorCV(MKLRegressor):
         for task in tasks:
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
-            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, None, error))
+            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
@@ -651,6 +669,46 @@ class MKLRegressorCV(MKLRegressor):
             return {"score": np.nan}
         model = _KnownPredictions(task.loss.predictions(known))
         return {"score": float(check_scoring(model, self.scoring)(model, np.zeros((len(y), 1)), y))}
+
+    def _keep_products(
+        self, bound: Bound, plan: Plan, Y: Array, weight: Array, left_out: NDArray[np.bool_]
+    ) -> None:
+        """Choose by REML where kernels are only multiplied with, and fit the ridge regressions."""
+        import pandas as pd
+
+        if np.any(left_out):
+            raise ValueError("nuisance kernels are not for pairs: leave kernels out of kernels.pairs")
+        tasks, choices, noise = tasks_by_products(bound, plan, Y, weight)
+        fitted, tol, single = self._solve(bound, plan, tasks), plan.stop.tol, Y.ndim == 1
+        several = [one for one in (*(fitted.certificates or ()), fitted.certificate) if one is not None]
+        gaps = np.array([one.relative_gap for one in several[: len(tasks)]])
+        pairs = list(zip(choices, gaps, strict=True))
+        status = np.array([final_status(c.status, gap, tol, chosen=True) for c, gap in pairs], dtype=object)
+        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
+        at = max(range(len(pairs)), key=lambda k: order.index(status[k]))
+        said = choices[at].status
+        ended = conclude(
+            "stationary" if said == "constant" else said, float(gaps[at]), tol, "" if single else f"target {at}: ",
+            f"after {choices[at].steps} steps of 'reml'", chosen=True,
+        )  # fmt: skip
+        replace(
+            fitted, norm_name="none (weights by reml)", learnt_kernels=np.ones(bound.bank.m, dtype=bool),
+            weights_rule="", status=ended, solver="reml", findings=(*bound.findings, *fitted.findings),
+        ).write(self)  # fmt: skip
+        value, slope = np.array([[c.point.value, c.point.slope] for c in choices]).T
+        self.alpha_ = 0.5 / self.C_
+        self.scores_, self.best_score_ = (np.nan if single else np.full(len(tasks), np.nan)), np.nan
+        weights = np.atleast_2d(fitted.weights)
+        alpha = np.array([0.5 / task.C for task in tasks])
+        self._keep_table(np.exp(value), np.full(len(tasks), np.nan), alpha, weights, slope, gaps, status)
+        for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
+            set_optional(self, name, None)
+        table = None
+        if single:
+            variance = noise[0] * np.append(choices[0].point.d, 1.0)
+            index = pd.Index([*self.kernel_names_, "noise"], name="component")
+            table = pd.DataFrame({"variance": variance, "share": variance / variance.sum()}, index=index)
+        set_optional(self, "variance_components_", table)
 
     def _keep_evidence(
         self,

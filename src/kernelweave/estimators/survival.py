@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 
 from .. import metrics
 from .._components import store_parameters
-from .._estimating import TimeShares, one_fit, warn_of_findings, weigh_samples
+from .._estimating import one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
 from ..banks.devices import on_host
@@ -42,7 +42,7 @@ from ._parameters import (
     SolverLike,
 )
 from ._plan import Plan, Task, norm_of_kernels
-from ._search import SEARCH, Search, folds_of, norm_plans
+from ._search import Search, folds_of, norm_plans, shares_of_search
 from .cv import checked_Cs
 
 #: events below which weights are hardly determined; share of events that are tied, and of samples with an event, of
@@ -588,7 +588,7 @@ class MKLSurvivalCV(MKLSurvival):
                         f"fold {fold} has no {what} sample with the event ({events.size} of all have it): take fewer "
                         "folds"
                     )
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs))
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
         default = labels.index(own) if own in labels else 0
         bound = bind(training, plan.bank)

@@ -118,7 +118,8 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
     function = function_of(estimator)
     values = function.by_kernel(samples_for(estimator, transformed(model, X)))
     classes = getattr(estimator, "classes_", None)
-    if values.ndim == 3 and classes is not None and len(classes) == 2:
+    labels = hasattr(estimator, "multilabel_")
+    if values.ndim == 3 and classes is not None and len(classes) == 2 and not labels:
         # two classes with a function each: what tells them apart is the difference
         values, offset = values[:, :, 1] - values[:, :, 0], estimator.intercept_[1] - estimator.intercept_[0]
     else:

@@ -109,12 +109,13 @@ class GraphKernel(PartsKernel):
 class WeisfeilerLehman(GraphKernel, registered_as="weisfeiler_lehman"):
     """Subtrees around nodes that two graphs share; see :func:`weisfeiler_lehman`."""
 
-    iterations: int = 3
+    iterations: Any = 3
     labels: Any = "label"
     compare: str = "cosine"
     n_features: int | None = None
 
     _shown = ("iterations",)
+    _varied = "iterations"
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -74,12 +74,12 @@ class Fingerprint(PartsKernel, registered_as="fingerprint"):
     """Substructures that two molecules share; see :func:`fingerprint`."""
 
     kind: str = "morgan"
-    radius: int = 2
+    radius: Any = 2
     bits: Any = 2048
     counts: bool = True
     compare: str = "tanimoto"
 
-    for_texts = "radius"
+    for_texts = _varied = "radius"
     n_features = None
     _objects = "SMILES"
 

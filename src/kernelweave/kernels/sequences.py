@@ -134,7 +134,7 @@ class SequenceKernel(PartsKernel):
 class Spectrum(SequenceKernel, registered_as="spectrum"):
     """Words that two sequences share; see :func:`spectrum`."""
 
-    k: int
+    k: Any
     gaps: int = 0
     mismatches: int = 0
     alphabet: Any = None
@@ -142,7 +142,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
     compare: str = "cosine"
     n_features: int | None = None
 
-    for_texts = "k"
+    for_texts = _varied = "k"
     _numbers = {"k": 1, "gaps": 0, "mismatches": 0}  # noqa: RUF012
 
     def check_parameters(self) -> None:
@@ -180,7 +180,7 @@ class Spectrum(SequenceKernel, registered_as="spectrum"):
 class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     """Words that two aligned sequences have at the same places; see :func:`weighted_degree`."""
 
-    degree: int
+    degree: Any
     alphabet: Any = None
     compare: str = "cosine"
     n_features: int | None = None
@@ -189,7 +189,7 @@ class WeightedDegree(SequenceKernel, registered_as="weighted_degree"):
     mismatches = 0
     length = None
     _objects = "aligned sequences, texts of one length"
-    for_texts = "degree"
+    for_texts = _varied = "degree"
     _numbers = {"degree": 1}  # noqa: RUF012
 
     def check_parameters(self) -> None:

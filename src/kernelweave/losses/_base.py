@@ -31,10 +31,14 @@ class QuadraticDual(NamedTuple):
 
 
 class DualBudget(NamedTuple):
-    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together."""
+    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together.
+
+    Where it is ``exact`` they have to spend the limit, and nothing is free.
+    """
 
     free: Array
     limit: float
+    exact: bool = False
 
 
 class CurvatureRoot(Protocol):
@@ -84,6 +88,10 @@ class Loss(Component):
     joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether a constant may be added to the decision values; else the loss has one of its own
+    has_intercept: ClassVar[bool] = True
+    #: name of the parameter that weighs the loss, for the words of certificates
+    strength: ClassVar[str] = "C"
     #: whether samples stand in each other's losses: ``total`` and its derivatives are all there is, and the second one
     #: has a root (``hessian_root``)
     coupled: ClassVar[bool] = False
@@ -91,6 +99,8 @@ class Loss(Component):
     unit_name: ClassVar[str] = ""
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
+    #: whether it is for classes in an order, with thresholds between them (``thresholds``, ``class_scores``)
+    ordered: ClassVar[bool] = False
     #: columns of decision values that it is made for, None for any number of them
     columns: int | None = None
     #: whether predictions are moved to where held-out samples have them, once there are some
@@ -231,6 +241,14 @@ class Loss(Component):
         low, high = self.box(y, c)
         unit = np.where((beta >= low) & (beta <= high), np.clip(beta / c, *self.bounds(y)), beta / c)
         return float(np.sum(c * -self.conjugate(y, -unit)))
+
+    def thresholds(self, y: Array, f: Array, c: Array) -> Array | None:
+        """Return the best thresholds between ordered classes, None of other losses."""
+        return None
+
+    def class_scores(self, f: Array, thresholds: Array | None) -> Array:
+        """Return what tells classes apart, as ``decision_function`` has it, from a function's values."""
+        return f
 
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""

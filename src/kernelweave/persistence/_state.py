@@ -402,7 +402,7 @@ def _try_out(model: Any) -> None:
                 if own:
                     raise
                 continue
-            if name == "decision_function":
+            if name == "decision_function" and hasattr(model, "classes_"):
                 classes = np.shape(model.classes_)
                 if classes != ((2,) if values.ndim == 1 else values.shape[1:]):
                     raise ValueError(f"classes of shape {classes} for decisions of shape {values.shape}")

@@ -49,7 +49,7 @@ def solve_by_products(inner: Inner, target: float, start: FixedSolution | None) 
                 right[curved] -= (inner.K @ step)[curved]
         total = -float(np.sum(beta + step)) if inner.fit_intercept else None
         if curved.any():
-            step = step + _solve_system(inner.K, noise, right, total, precise)
+            step = step + solve_system(inner.K, noise, right, total, precise)
         return step
 
     return descend(inner, direction, beta, decision, target, exact=False)
@@ -85,7 +85,7 @@ def _solve_squares(inner: Inner, beta: Array, decision: Array, target: float) ->
     return best
 
 
-def _solve_system(K: Any, noise: Array, right: Array, total: float | None, precise: float) -> Array:
+def solve_system(K: Any, noise: Array, right: Array, total: float | None, precise: float) -> Array:
     """Solve ``(K + E) x + b = right`` on samples of finite noise, ``1'x = total`` where that is given."""
     used = np.isfinite(noise)
     x = np.zeros(right.shape)

@@ -90,6 +90,8 @@ class Certificate:
         Weights and functions that ``dual`` is a bound for, in words: ``scope_of`` the problem.
     problems : int
         Number of problems whose objectives, and bounds, are added up here.
+    strength : str
+        Parameter that weighs the loss, by its name.
     unit : float
         What the gap is relative to where that is less than the objective (``Loss.unit``); 0: nothing.
     unit_name : str
@@ -105,6 +107,7 @@ class Certificate:
     cuts: Array | None = None
     scope: str = ""
     problems: int = 1
+    strength: str = "C"
     unit: float = 0.0
     unit_name: str = ""
 
@@ -137,7 +140,7 @@ class Certificate:
     def __str__(self) -> str:
         """Say what is proved: the one place where this sentence is written."""
         several = self.problems > 1
-        value, it, those = "the objective at this C is", "it", "this problem"
+        value, it, those = f"the objective at this {self.strength} is", "it", "this problem"
         if several:
             value = f"the objectives of {self.problems} problems, each at its C, add up to"
             it, those = "the sum", "these problems"

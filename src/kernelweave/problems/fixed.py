@@ -17,7 +17,7 @@ from .._numerics.namespace import to_numpy
 from .._numerics.stopping import out_of_time
 from .._typing import Array
 from ..losses import DualBudget, Loss
-from .certificate import relative_gap
+from .certificate import TINY, relative_gap
 
 #: tolerance of the SMO engine, relative to the gradient, beyond which there is rounding alone
 FINEST = 1e-12
@@ -233,14 +233,17 @@ def solve_budgeted(
     direct = not inner.fit_intercept and not np.any(budget.free)
     at_limit = search.by_equality if direct else search.by_price
     spending: _Spending | None = None
-    binding, price = False, 0.0
+    # coefficients of a kernel with small values have small slopes
+    unit = min(1.0, float(np.max(np.diagonal(inner.K), initial=TINY))) if budget.exact else 1.0
+    binding, price = budget.exact, 0.0
     if start is not None:
         inside = inner.project(start.beta)
         product = start.decision if keep_product and np.array_equal(inside, start.beta) else inner.K @ inside
         spending = _Spending(inside, product, search.spend(inside), 0.0, True)
         # whether the budget bound the last time is the best guess for this time
-        binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent, 1.0 - start.margin
-    tolerance = min(1e-2, 10 * target)
+        binding = budget.exact or 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent
+        price = 1.0 - start.margin
+    tolerance = unit * min(1e-2, 10 * target)
     best: FixedSolution | None = None
     while True:
         known = binding
@@ -252,7 +255,7 @@ def solve_budgeted(
         if binding:
             # half of what the gap may be is left to the search for the price
             spending = at_limit(tolerance, spending, price, 0.5 * target)
-            binding, price = not known or spending.price > 0, spending.price
+            binding, price = budget.exact or not known or spending.price > 0, spending.price
         assert spending is not None
         beta, product = spending.beta, spending.product
         if spending.spent > budget.limit * (1.0 + 1e-12):
@@ -261,7 +264,7 @@ def solve_budgeted(
         solution = inner.assess(beta, product, search.iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
+        if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 * unit or out_of_time():
             return best
         # the gap is about proportional to the tolerance: aim a little below the target
         aim = 0.5 * tolerance * target / solution.relative_gap

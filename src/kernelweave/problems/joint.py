@@ -283,7 +283,7 @@ class _Rows:
             left = float(np.sum(np.abs(rest)) + np.sum(np.abs(off)))
             stuck = 0 if left <= 0.5 * least else stuck + 1
             least = min(least, left)
-            if left <= max(enough, 1e-13 * size) or steps == STEPS:
+            if left <= max(enough, 1e-13 * size) or steps == STEPS or out_of_time():
                 break
             if stuck >= STUCK and left <= ROUNDING * size:
                 break

@@ -108,6 +108,11 @@ class MKLProblem:
         #: what rounding alone makes of the objective where a regression fits its targets exactly
         fitted = loss.nearly_exact(self.y, 1e4 * float(np.finfo(float).eps))
         self.tiny = TINY if fitted is None else max(loss.total(self.y, fitted, self.c), TINY)
+        if not loss.has_intercept:  # the optimum is zero where the origin is among the samples
+            if fit_intercept:
+                raise ValueError(f"{loss!r} has an offset of its own: use fit_intercept=False")
+            size = 1e6 * float(np.finfo(float).eps) * float(np.mean(bank.diag()))
+            self.tiny = max(abs(loss.total(self.y, np.full_like(self.y, size), self.c)), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
@@ -213,6 +218,7 @@ class MKLProblem:
             scope=self.scope,
             unit=unit,
             unit_name=self.loss.unit_name,
+            strength=self.loss.strength,
         )
         if point.cuts is None:
             return certificate

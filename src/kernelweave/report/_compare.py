@@ -20,27 +20,33 @@ from ..inspection.views import group_shares, kernel_groups
 from ..kernels import take
 from ..persistence import cleared
 from ._html import WIDTH, document, drawn, figure, number, table
-from ._refits import Measure, Measured, measured, measures_for
+from ._refits import Measure, measured, measures_for
 from .folds import fitted_on, folds_of
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What refits of two models on the same folds found.
+    """Hold what refits of two models on the same folds found; ``compare_models`` makes it, and has an example.
 
     Attributes
     ----------
-    names : the two models
-    measures : table with a row for each measure: both means, their difference, and its p-value (Nadeau and Bengio 2003)
-    views : table with a row for each view: weight in both models, and its smallest and largest weight in the refits
-    alike : share of held-out samples for which both predict the same; NaN for numbers
+    names : tuple of two str
+    measures : DataFrame
+        A row for each measure: the means of both models, their difference, and its p-value (Nadeau and Bengio 2003).
+    views : DataFrame
+        A row for each view: its weight in both models, and its smallest and largest weight in the refits.
+    alike : float
+        Share of held-out samples for which both predict the same; NaN for numbers.
+    scores : array of shape (2, folds)
+        The first measure on every fold.
+    models : tuple of the two models
     """
 
     names: tuple[str, str]
     measures: Any
     views: Any
     alike: float
-    scores: Array  # (2, folds), of the first measure
+    scores: Array
     models: tuple[Any, Any]
 
     def page(self, title: str) -> str:
@@ -61,11 +67,9 @@ class Comparison:
 
         what = f"Lines: {kind} of both models on each fold; the table above has the means"
         picture = drawn(draw, (WIDTH, 2.2), what, "folds")
-        alike = (
-            ""
-            if np.isnan(self.alike)
-            else f" Both predict the same for {100 * self.alike:.1f} % of the samples."
-        )
+        alike = ""
+        if not np.isnan(self.alike):
+            alike = f" Both predict the same for {100 * self.alike:.1f} % of the samples."
         rows = [
             [name, *map(float, row)]
             for name, row in zip(self.measures.index, self.measures.to_numpy(), strict=True)
@@ -150,6 +154,10 @@ def compare_models(
     ['sepal', 'petal']
     """
     y = np.asarray(y)
+    if y.ndim != 1 or y.dtype.names:
+        raise ValueError(
+            "models are compared on classes or numbers, one for each sample: give one column of targets"
+        )
     if len(models) != 2:
         raise ValueError(f"two models are compared, got {len(models)}")
     (first, second), fitted = models, tuple(model for model, _ in models.values())
@@ -199,7 +207,6 @@ def _paired(kind: Measure, scores: list[dict[str, list[float]]], splits: Any) ->
         len(splits[0][1]) / len(splits[0][0]),
     )
     ours, theirs = (np.array(one[kind.name]) for one in scores)
-    both: list[Measured] = [
-        measured(ours, sizes, share, None, kind.most, None), measured(theirs, sizes, share, ours, kind.most, None)
-    ]  # fmt: skip
-    return [both[0].mean, both[1].mean, both[1].mean - both[0].mean, both[1].p_value]
+    first = measured(ours, sizes, share, None, kind.most, None)
+    second = measured(theirs, sizes, share, ours, kind.most, None)
+    return [first.mean, second.mean, second.mean - first.mean, second.p_value]

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import several_fits
@@ -77,6 +78,11 @@ def make_report(
         raise TypeError(
             f"a report shows what is proved of a fit, and a {type(estimator).__name__} has no certificate: "
             "weight_stability and view_p_values of kernelweave.inspection take it"
+        )
+    if is_outlier_detector(estimator):
+        raise TypeError(
+            "a report compares predictions with targets, and novelty has none: kernelweave.displays shows weights and "
+            "convergence"
         )
     X, y = paired(model, X, y) if refit is None else (X, np.asarray(y))
     called = X.index if row_names is None and isinstance(X, Views) else row_names
