@@ -268,7 +268,8 @@ class MKLRegressorCV(MKLRegressor):
         For the convex criterion, as for ``MKLClassifierCV``.
     norm : "auto", float, str or Norm, default="auto"
         Of the convex criterion.  ``"auto"`` chooses among l1, p = 4/3, p = 2 and uniform weights, as far as the solver
-        takes them, and of pairs keeps uniform weights unless another is ahead by more than a standard error; a norm by name is the only one, and ``"l1"`` the one for few kernels.
+        takes them, and of pairs keeps uniform ones unless another norm is ahead by more than a standard error.  A norm
+        by name is the only one, and ``"l1"`` the one for few kernels.
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
