@@ -27,6 +27,7 @@ BENCHMARKS = (
     "small_fit",
     "prediction",
     "path",
+    "demo",
     "multiclass",
     "structure",
     "scaling",

@@ -14,6 +14,11 @@ What scaling is worth, and what is said where it was left out: raw and scaled co
 
 Run ``python benchmarks/selection.py scales``; ``--quick`` takes one split of two sets and writes nothing.
 
+When is MKL not worth it?  On one table of columns, beside a tuned SVC, tuned boosted trees and a random forest.
+
+Run ``python benchmarks/selection.py trees``; ``--sets iris wine`` runs some of the sets and joins them with what was
+measured before, ``--quick`` takes one split of three sets and writes nothing.
+
 Is ``SimilarityClassifier()`` a safe choice?  Its error beside those of every method it could have been told to use.
 
 Run ``python benchmarks/selection.py similarity``; ``--quick`` takes two splits of six sets and writes nothing.
@@ -44,6 +49,7 @@ from sklearn.datasets import (
     make_regression,
     make_swiss_roll,
 )
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -198,6 +204,69 @@ def main() -> None:
         targets.at_most(f"points that choosing loses on average against {method}", lost, 0.5)
     if write:
         write_table("selection", rows, "python benchmarks/selection.py", NOTE.format(targets=targets.text()))
+
+
+# One table of columns: is MKL worth it?
+
+ONE_TABLE = [name for name in SETS if "views" not in name]
+TREES = {"learning_rate": [0.03, 0.1, 0.3], "max_leaf_nodes": [4, 16]}
+TREE_METHODS = ("MKL", "tuned SVC", "boosted trees", "random forest")
+TREE_NOTE = f"""Test accuracy in %, mean over {SPLITS} stratified splits into halves, of at most {MOST} rows of each set
+({MOST_OF_TEN} of those with ten classes). *MKL*: `MKLClassifierCV` on the default bank, C in {list(CS)}, norms l1, 2
+and uniform. *tuned SVC*: a Gaussian kernel, C and gamma by a grid search. *boosted trees*:
+`HistGradientBoostingClassifier`, learning rate in {TREES["learning_rate"]} and at most {TREES["max_leaf_nodes"]} leaves
+by a grid search, 100 trees. *random forest*: 300 trees. {FOLDS} folds throughout; columns standardised for MKL and SVC.
+*seconds*: of the processor, of one search with MKL and with boosted trees.
+
+{{targets}}"""
+
+
+def beside_trees(name: str, seed: int) -> dict[str, Any]:
+    """Return the accuracy of every method on one split of one table."""
+    X, y, _ = SETS[name]()
+    size = min(MOST_OF_TEN if np.unique(y).size > 5 else MOST, len(y)) // 2
+    train, test = next(
+        StratifiedShuffleSplit(1, train_size=size, test_size=size, random_state=seed).split(X, y)
+    )
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    search = MKLClassifierCV(None, Cs=list(CS), norms=list(NORMS), cv=folds)
+    boosted = HistGradientBoostingClassifier(max_iter=100, random_state=seed)
+    models = {
+        "MKL": make_pipeline(StandardScaler(), search),
+        "tuned SVC": GridSearchCV(make_pipeline(StandardScaler(), SVC()), GRID, cv=folds),
+        "boosted trees": GridSearchCV(boosted, TREES, cv=folds),
+        "random forest": RandomForestClassifier(300, random_state=seed),
+    }
+    row, seconds = {"set": name, "split": seed}, {}
+    for method, model in models.items():
+        began = time.process_time()
+        model.fit(X[train], y[train])
+        seconds[method] = time.process_time() - began
+        row[method] = model.score(X[test], y[test])
+    return row | {f"seconds, {method}": seconds[method] for method in ("MKL", "boosted trees")}
+
+
+def trees_main() -> None:
+    kept = RUNS / "one_table_runs.csv"
+    table, write = runs_by_set(__doc__, kept, ONE_TABLE, QUICK, SPLITS, beside_trees)
+    if write:
+        table.round(4).to_csv(kept, index=False)
+    rows = []
+    for name in [name for name in ONE_TABLE if name in set(table["set"])]:
+        these = table[table["set"] == name]
+        seconds = {key: round(float(these[key].median()), 1) for key in these if key.startswith("seconds")}
+        scores = {method: round(100.0 * float(these[method].mean()), 1) for method in TREE_METHODS}
+        rows.append({"set": name, **scores, **seconds})
+    means = {method: round(float(np.mean([row[method] for row in rows])), 2) for method in TREE_METHODS}
+    rows.append({"set": "mean", **means, **dict.fromkeys(list(rows[0])[1 + len(means) :], "")})
+    show(rows)
+    targets = Targets()
+    for method in TREE_METHODS[1:]:
+        lost = rows[-1][method] - rows[-1]["MKL"]
+        targets.at_most(f"points that MKL loses on average against {method}", lost, 1.0)
+    if write:
+        command = "python benchmarks/selection.py trees"
+        write_table("one_table", rows, command, TREE_NOTE.format(targets=targets.text()))
 
 
 # Which norm should a regression choose?
@@ -733,4 +802,6 @@ def similarity_main() -> None:
 
 
 if __name__ == "__main__":
-    run_part(main, regression=regression_main, scales=scales_main, similarity=similarity_main)
+    run_part(
+        main, trees=trees_main, regression=regression_main, scales=scales_main, similarity=similarity_main
+    )

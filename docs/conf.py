@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import reference
 
 reference.write(Path(__file__).parent)
 
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project = "kernelweave"
 author = "The kernelweave developers"
 copyright = "the kernelweave developers"
@@ -53,8 +55,11 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 6,
+    # the address that a maintainer gave, if one did
     "icon_links": [
-        {"name": "Source", "url": "https://github.com/kernelweave/kernelweave", "icon": "fa-brands fa-github"}
+        {"name": name, "url": url, "icon": "fa-solid fa-code"}
+        for name, url in PROJECT.get("urls", {}).items()
+        if name == "Source"
     ],
 }
 html_static_path = ["_static"]
@@ -75,6 +80,7 @@ GALLERY = [
     "plot_encoding_model.py",
     "plot_breeding.py",
     "plot_stability.py",
+    "plot_uncertainty.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",
     "plot_compare_solvers.py",
@@ -140,8 +146,15 @@ def name_groups(app, what, name, obj, options, lines):
         lines[at:at] = [f"Parameters by what they are about, in this order: {said}.", ""]
 
 
+def leave_out_of_search(app, doctree):
+    """Let a search find what is explained before what was measured or changed: of these pages it reads the titles."""
+    if re.match(r"results/|changelog|reproductions", app.env.docname):
+        app.env.metadata[app.env.docname]["nosearch"] = ""
+
+
 def setup(app):
     """Register the hooks above."""
+    app.connect("doctree-read", leave_out_of_search)
     app.connect("autodoc-process-docstring", name_groups, priority=400)  # before numpydoc reads the sections
     app.connect("source-read", for_the_site)
     app.connect("autodoc-skip-member", skip_routing)

@@ -105,6 +105,7 @@ PAGES = [
         "Matrices that are not kernels: :doc:`../similarities`.",
         ("similarity",),
     ),
+    Page("metrics", "Survival", "Times to an event, curves and scores: :doc:`../survival`.", ("metrics",)),
     Page("omics", "Omics", "Tables of cells and gene sets: :doc:`../groups`.", ("omics",)),
     Page("crowd", "Labels of a crowd", "Several annotators: :doc:`../noisy_labels`.", ("crowd",)),
     Page(
@@ -121,7 +122,12 @@ PAGES = [
         ("problems",),
     ),
     Page("banks", "Banks", "Kernels bound to samples, stored or not: :doc:`../architecture`.", ("banks",)),
-    Page("exceptions", "Warnings and errors", "What the library raises and warns with.", ("exceptions",)),
+    Page(
+        "exceptions",
+        "Warnings and errors",
+        "What the library raises and warns with, and what to do: :doc:`../troubleshooting`.",
+        ("exceptions",),
+    ),
 ]
 
 
@@ -185,13 +191,15 @@ def write(docs: Path) -> None:
     folder = docs / "api"
     folder.mkdir(exist_ok=True)
     files = "\n".join(f"   {page.title} <{page.file}>" for page in PAGES)
+    lines = "\n".join(f"- :doc:`{page.title} <{page.file}>`. {page.intro}" for page in PAGES)
     intro = (
         "Look up any public class or function, with its parameters and attributes. Everything can be imported from\n"
         "where it is listed, and the estimators from ``kernelweave`` itself."
     )
     _write(
         folder / "index.rst",
-        f"{_title('API reference')}{intro}\n\n.. toctree::\n   :maxdepth: 1\n\n{files}\n",
+        f"{_title('API reference')}{intro}\n\n{lines}\n\n"
+        f".. toctree::\n   :hidden:\n   :maxdepth: 1\n\n{files}\n",
     )
     for page in PAGES:
         _write(folder / f"{page.file}.rst", _page(page))

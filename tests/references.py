@@ -54,16 +54,26 @@ class RefLoss:
     conjugate: Callable[[np.ndarray, np.ndarray], np.ndarray]
     #: smallest and largest coefficient b = -u with a finite conjugate, as a function of y
     bounds: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-    regression: bool = False
+    #: whether targets are numbers; ``"counts"`` where they are counts, and decision values the logarithms of rates
+    regression: bool | str = False
     parameters: dict[str, float] = field(default_factory=dict)
     #: share of the total weight that the samples may have together, and the share that each has anyway
     budget: float = 1.0
     base: float = 0.0
+    #: whether coefficients have to spend the budget, so that the loss has no intercept but an offset of its own
+    exact: bool = False
     #: whether a row of classes has one loss together; its coefficients are ``c (e_own - a)``, a on the simplex
     joint: bool = False
+    #: whether classes are in an order, with thresholds between them that are best for all samples
+    ordered: bool = False
+    #: whether samples stand in each other's losses; there is a total and a gain alone
+    coupled: bool = False
 
     def total(self, y, f, c):
         """What the objective charges: ``sum c l``, or the largest losses as far as the budget goes."""
+        if self.ordered:
+            over = f[:, None] - ordinal_thresholds(y, f, c)
+            return np.sum(c[:, None] * _log1p_exp(np.where(_above(y), -over, over)))
         if self.joint:
             return np.sum(c[:, 0] * self.value(y, f))
         if self.budget == 1.0:
@@ -97,8 +107,10 @@ class RefLoss:
 
     def make(self) -> Any:
         """The library's loss of the same name."""
-        from kernelweave.losses import registry
+        from kernelweave.losses import OneClass, registry
 
+        if self.name == "one_class":
+            return OneClass(**self.parameters)
         return registry[self.name](**self.parameters)
 
 
@@ -171,6 +183,141 @@ def epsilon_insensitive(epsilon: float) -> RefLoss:
     )
 
 
+def _missed(y, f):
+    """By how much a log time misses that of the sample; of a censored one (a minus) only where it is too small."""
+    missed = np.log(np.abs(y)) - f
+    return np.where((y > 0) | (missed > 0), missed, 0.0)
+
+
+CENSORED_SQUARED = RefLoss(
+    "censored_squared",
+    lambda y, f: _missed(y, f) ** 2,
+    lambda y, u: np.where((y > 0) | (u <= 0), u * np.log(np.abs(y)) + u * u / 4, np.inf),
+    lambda y: (np.where(y > 0, -np.inf, 0.0), np.full(y.shape, np.inf)),
+    regression=True,
+)
+
+
+#: what strata are apart in the targets of ``CoxLoss``
+STRATUM = 1000.0
+
+
+@dataclass(frozen=True)
+class CoxLoss(RefLoss):
+    """Cox's partial likelihood by loops over event times; ``|y|`` is 1000 strata plus a number that grows with time."""
+
+    coupled: bool = True
+
+    def event_times(self, y, c):
+        """Of every stratum and event time: who is at risk, whose time it is, and the weight of the events then."""
+        for stratum in np.unique(np.floor(np.abs(y) / STRATUM)):
+            own = (np.floor(np.abs(y) / STRATUM) == stratum) & (c > 0)
+            for key in np.unique(np.abs(y)[own & (y > 0)]):
+                yield own & (np.abs(y) >= key), own & (y == key), np.sum(c[own & (y == key)])
+
+    def total(self, y, f, c):
+        charge = 0 * np.sum(f)
+        for at_risk, dies, deaths in self.event_times(y, c):
+            top = np.max(f[at_risk])
+            charge += deaths * (np.log(np.sum(c[at_risk] * np.exp(f[at_risk] - top))) + top)
+            charge -= np.sum(c[dies] * (f[dies] + np.log(c[dies])))
+        return charge
+
+    def gradient(self, y, f, c):
+        slope = np.zeros_like(f)
+        for at_risk, dies, deaths in self.event_times(y, c):
+            e = np.where(at_risk, c * np.exp(np.where(at_risk, f - np.max(f[at_risk]), 0)), 0)
+            slope += deaths * e / np.sum(e) - np.where(dies, c, 0)
+        return slope
+
+    def hessian(self, y, f, c):
+        bend = np.zeros((f.size, f.size), dtype=f.dtype)
+        for at_risk, _, deaths in self.event_times(y, c):
+            e = np.where(at_risk, c * np.exp(np.where(at_risk, f - np.max(f[at_risk]), 0)), 0)
+            p = e / np.sum(e)
+            bend += deaths * (np.diag(p) - np.outer(p, p))
+        return bend
+
+    def gain(self, y, beta, c):
+        """``-total*(-beta)``, and how far coefficients are outside the dual set, relative to the weight of the events.
+
+        u = (c of events) - beta are expected events.  From one event time to the next there are U of them; ``A = B + D``
+        may be, B what the intervals before have left.  The conjugate is ``sum u ln(u/c) + sum (B ln B - A ln A)``.
+        """
+        deaths_of_all = np.sum(c[(y > 0) & (c > 0)])
+        u = np.where(c > 0, np.where(y > 0, c, 0) - beta, -np.abs(beta))
+        outside = float(max(np.max(-u), 0))
+        value = np.sum(_a_ln_a(np.where((y > 0) & (c > 0), c, 0)))
+        value += np.sum(
+            np.where((u > 0) & (c > 0), u * np.log(np.where(u > 0, u, 1) / np.where(c > 0, c, 1)), 0)
+        )
+        stratum_of = np.floor(np.abs(y) / STRATUM)
+        for stratum in np.unique(stratum_of[c > 0]):
+            own = (stratum_of == stratum) & (c > 0)
+            keys = np.unique(np.abs(y)[own & (y > 0)])
+            first = keys[0] if keys.size else np.inf
+            outside = max(outside, float(np.sum(np.maximum(u[own & (np.abs(y) < first)], 0))))
+            left = 0 * deaths_of_all
+            for key, following in zip(keys, [*keys, np.inf][1:], strict=True):
+                most = left + np.sum(c[own & (y == key)])
+                value += _a_ln_a(np.maximum(left, 0)) - _a_ln_a(most)
+                left = most - np.sum(u[own & (np.abs(y) >= key) & (np.abs(y) < following)])
+                outside = max(outside, float(-left))
+            outside = max(outside, float(abs(left)))
+        return -value, outside / float(deaths_of_all)
+
+    def make(self) -> Any:
+        from kernelweave.losses import Cox
+
+        return Cox()
+
+
+COX = CoxLoss("cox", None, None, lambda y: (np.full(y.shape, -np.inf), np.where(y > 0, 1.0, 0.0)))
+
+
+def pinball(quantile: float) -> RefLoss:
+    return RefLoss(
+        "quantile",
+        lambda y, f: np.where(f > y, (1 - quantile) * (f - y), quantile * (y - f)),
+        lambda y, u: _in(u, -quantile, 1 - quantile, u * y),
+        lambda y: (np.full(y.shape, quantile - 1.0), np.full(y.shape, quantile)),
+        regression=True,
+        parameters={"quantile": quantile},
+    )
+
+
+def huber(delta: float) -> RefLoss:
+    def value(y, f):
+        r = np.abs(y - f)
+        return np.where(r <= delta, r * r / 2, delta * r - delta * delta / 2)
+
+    return RefLoss(
+        "huber",
+        value,
+        lambda y, u: _in(u, -delta, delta, u * y + u * u / 2),
+        lambda y: (np.full(y.shape, -delta), np.full(y.shape, delta)),
+        regression=True,
+        parameters={"delta": delta},
+    )
+
+
+def _half_deviance(y, f):
+    """``mu - y - y ln(mu / y)`` with ``mu = exp f``: y times ``exp(z) - 1 - z``, ``z = f - ln y``."""
+    some = np.where(y > 0, y, 1.0)
+    over = f - np.log(some)
+    with np.errstate(over="ignore"):  # far from any optimum
+        return np.where(y > 0, some * (np.expm1(over) - over), np.exp(f))
+
+
+POISSON = RefLoss(
+    "poisson",
+    _half_deviance,
+    lambda y, u: _in(-u, -np.inf, y, _a_ln_a(y + u) - (y + u) + y - _a_ln_a(y)),
+    lambda y: (np.full(y.shape, -np.inf), 1.0 * y),
+    regression="counts",
+)
+
+
 def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
     return RefLoss(
         "budgeted_hinge",
@@ -180,6 +327,19 @@ def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
         parameters={"budget": budget} | ({"base": base} if base else {}),
         budget=budget,
         base=base,
+    )
+
+
+def one_class(nu: float) -> RefLoss:
+    """Minus the lowest decision values, as many as have ``nu`` of the weight together; there are no targets."""
+    return RefLoss(
+        "one_class",
+        lambda y, f: -f,
+        lambda y, u: _in(-u, 0, 1, 0 * u),
+        lambda y: (0 * y, 0 * y + 1),
+        parameters={"nu": nu},
+        budget=nu,
+        exact=True,
     )
 
 
@@ -222,14 +382,93 @@ SOFTMAX = RefLoss(
 )
 
 
+def _above(y):
+    """Whether the class of each sample is above each threshold."""
+    return y[:, None] > np.arange(int(np.max(y)))
+
+
+def _log1p_exp(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _halved(rising, low, high, steps=110):
+    """Where a function that rises from below zero to above it is zero, entry by entry."""
+    for _ in range(steps):
+        middle = (low + high) / 2
+        below = rising(middle) < 0
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return (low + high) / 2
+
+
+def ordinal_thresholds(y, f, c):
+    """t with ``sum c / (1 + exp(t_k - f)) = sum of c above k``."""
+    above = _above(y)
+
+    def rising(t):
+        over = np.where(above, f[:, None] - t, t - f[:, None])
+        return np.sum(np.where(above, 1, -1) * c[:, None] * np.exp(-_log1p_exp(over)), axis=0)
+
+    reach = np.max(np.abs(f)) + 700
+    ends = np.full(above.shape[1], reach, dtype=np.result_type(f, float))
+    return _halved(rising, -ends, ends)
+
+
+def ordinal_gain(y, beta, c, rounds: int = 400):
+    """``min over f and t of sum c ln(1 + exp(-s (f - t))) + sum beta f``, in turn over f and over t.
+
+    Every step is a search for the root of a rising function; what is left is above the minimum.
+    """
+    if not np.any(beta):
+        return 0.0 * beta[0] if beta.size else 0.0
+    above, f = _above(y), np.zeros_like(beta)
+    b, lowest = beta / c, np.inf
+    for _ in range(rounds):
+        t = ordinal_thresholds(y, f, c)
+
+        def rising(f, t=t):
+            over = np.where(above, f[:, None] - t, t - f[:, None])
+            return b - np.sum(np.where(above, 1, -1) * np.exp(-_log1p_exp(over)), axis=1)
+
+        reach = np.max(np.abs(t)) + 700 + np.zeros_like(beta)
+        f = _halved(rising, -reach, reach)
+        over = f[:, None] - t
+        value = np.sum(c[:, None] * _log1p_exp(np.where(above, -over, over))) + np.sum(beta * f)
+        if not value < lowest - 1e-15 * abs(value):
+            break
+        lowest = value
+    return lowest
+
+
+#: logistic losses at the thresholds between classes 0, 1, ... in their order
+ORDINAL = RefLoss(
+    "ordinal",
+    lambda y, f: np.full(y.shape, np.nan),
+    lambda y, u: np.full(y.shape, np.nan),
+    lambda y: (y - np.max(y), 1.0 * y),
+    ordered=True,
+)
+
+
 def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
     """The loss of a name, with its numbers: a width, an epsilon, or a budget and its base."""
     families = {
-        "huber_hinge": huber_hinge, "epsilon_insensitive": epsilon_insensitive, "budgeted_hinge": budgeted_hinge
+        "huber_hinge": huber_hinge, "epsilon_insensitive": epsilon_insensitive, "budgeted_hinge": budgeted_hinge,
+        "quantile": pinball, "huber": huber,
     }  # fmt: skip
     if name in families:
         return families[name](*numbers)
-    plain = (HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, MULTICLASS_HINGE, SOFTMAX)
+    plain = (
+        HINGE,
+        SQUARED_HINGE,
+        LOGISTIC,
+        SQUARED,
+        CENSORED_SQUARED,
+        POISSON,
+        ORDINAL,
+        MULTICLASS_HINGE,
+        SOFTMAX,
+        COX,
+    )
     return next(loss for loss in plain if loss.name == name)
 
 
@@ -243,8 +482,14 @@ LOSSES = [
     SQUARED,
     epsilon_insensitive(0.1),
     epsilon_insensitive(0.0),
+    CENSORED_SQUARED,
     budgeted_hinge(0.15),
     budgeted_hinge(0.3, 0.1),
+    pinball(0.5),
+    pinball(0.9),
+    huber(1.345),
+    huber(0.2),
+    POISSON,
 ]
 
 
@@ -655,8 +900,13 @@ def primal_value(Ks, y, c, beta, d, loss: RefLoss, norm: RefNorm, fit_intercept:
 
 def loss_gain(y, c, beta, loss: RefLoss):
     """``-sum c l*(-beta / c)``; a sample of weight zero must have no coefficient."""
+    if loss.coupled:
+        value, outside = loss.gain(y, beta, c)
+        return value if outside < 1e-9 else -np.inf
     used = c > 0
     assert np.all(beta[~used] == 0)
+    if loss.ordered:
+        return ordinal_gain(y[used], beta[used], c[used])
     if loss.joint:
         rows = used[:, 0]
         return -np.sum(c[rows, 0] * loss.conjugate(y[rows], -beta[rows] / c[rows]))
@@ -684,6 +934,8 @@ def in_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool, slack: float = 1
     inside = np.all(beta >= low) and np.all(beta <= high)
     balanced = not fit_intercept or np.all(np.abs(beta.sum(axis=0)) <= slack * (1 + np.abs(beta).sum(axis=0)))
     affordable = loss.budget == 1.0 or np.all(loss.spent(y, c, beta) <= 1 + slack)
+    if loss.exact:
+        affordable = abs(loss.spent(y, c, beta) - 1) <= slack
     return bool(inside and balanced and affordable)
 
 
@@ -714,6 +966,15 @@ def into_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool):
 
 def _afford(y, c, beta, loss: RefLoss):
     """Shrink towards zero until the budget is met; sums that are zero stay zero."""
+    if loss.exact:  # shift until it is spent; up to rounding the root is in the set
+        reach = 1.0 + np.max(c) + np.max(np.abs(beta))
+        shifted = np.clip(
+            beta
+            + brentq(lambda h: loss.spent(y, c, np.clip(beta + h, 0, c)) - 1.0, -reach, reach, xtol=1e-16),
+            0,
+            c,
+        )
+        return shifted
     if loss.budget == 1.0 or loss.spent(y, c, beta) <= 1.0:
         return beta
     return beta * brentq(lambda t: loss.spent(y, c, t * beta) - 1.0, 0.0, 1.0, xtol=1e-15, rtol=1e-14)
@@ -881,8 +1142,17 @@ def _conic_norm(cp, t, w, norm: RefNorm):
 
 
 def _conic_total(cp, y, f, c, loss: RefLoss):
-    if loss.budget == 1.0:
+    if loss.coupled:
+        terms = []
+        for at_risk, dies, deaths in loss.event_times(y, c):
+            terms.append(deaths * cp.log_sum_exp(f[at_risk] + np.log(c[at_risk])))
+            terms.append(-c[dies] @ f[dies] - np.sum(c[dies] * np.log(c[dies])))
+        return cp.sum(cp.hstack(terms))
+    if loss.budget == 1.0 and not loss.exact:
         return cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))
+    if loss.exact:
+        offset = cp.Variable()
+        return cp.sum(cp.multiply(c, cp.pos(offset - f))) - loss.budget * np.sum(c) * offset
     # the formula for the conditional value at risk: min over s of limit s + sum c (l - s)_+
     s = cp.Variable(() if y.ndim == 1 else (1, y.shape[1]), nonneg=True)
     limit = (loss.budget - loss.base) * np.sum(c, axis=0)
@@ -907,6 +1177,18 @@ def _conic_loss(cp, y, f, loss: RefLoss):
         return cp.logistic(-cp.multiply(y, f))
     if loss.name == "squared":
         return cp.square(f - y)
+    if loss.name == "censored_squared":
+        missed = np.log(np.abs(y)) - f
+        return cp.multiply(y > 0, cp.square(missed)) + cp.multiply(y < 0, cp.square(cp.pos(missed)))
+    if loss.name == "quantile":
+        quantile = loss.parameters["quantile"]
+        return cp.maximum(quantile * (y - f), (1 - quantile) * (f - y))
+    if loss.name == "huber":
+        # the infimal convolution of a parabola and the absolute value
+        tail = cp.Variable(y.shape)
+        return cp.square(y - f - tail) / 2 + loss.parameters["delta"] * cp.abs(tail)
+    if loss.name == "poisson":
+        return cp.exp(f) - cp.multiply(y, f) - y + _a_ln_a(y)
     return cp.pos(cp.abs(f - y) - loss.parameters["epsilon"])
 
 
@@ -928,12 +1210,14 @@ def kernel_stack(n: int = 24, m: int = 5, seed: int = 0) -> np.ndarray:
     return np.array(stack)
 
 
-def targets(n: int, regression: bool, seed: int = 0, columns: int | None = None) -> np.ndarray:
+def targets(n: int, regression: bool | str, seed: int = 0, columns: int | None = None) -> np.ndarray:
     """Targets with something to learn in them: functions of the columns that ``kernel_stack`` looks at."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     noise = np.random.default_rng(seed + 1).normal(size=(n, columns or 1))
     turn = np.arange(columns or 1)
     score = X[:, [1]] * np.cos(turn) + np.sin(2 * X[:, [2]]) + 0.5 * np.sin(turn) * X[:, [0]] + 0.4 * noise
+    if regression == "counts":
+        score = np.random.default_rng(seed + 2).poisson(np.exp(0.5 * score)).astype(float)
     y = score if regression else np.where(score > np.median(score, axis=0), 1.0, -1.0)
     return y[:, 0] if columns is None else y

@@ -10,7 +10,6 @@ import kernelweave
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SOURCE = PROJECT["urls"]["Source"]
 
 
 def text(name: str) -> str:
@@ -34,12 +33,29 @@ def test_no_exact_versions_are_asked_for():
         assert not [line for line in lines if "==" in line]
 
 
-def test_one_address():
-    pages = [ROOT / "README.md", *ROOT.glob("*.md"), ROOT / "CITATION.cff", *(ROOT / ".github").rglob("*.*")]
-    for page in pages:
-        for address in re.findall(r"https://github\.com/[\w.-]+/kernelweave", page.read_text()):
-            assert address == SOURCE, page.name
-    assert SOURCE in text("CITATION.cff")
+def test_no_file_but_one_has_the_address_of_the_project():
+    """An address is claimed where a maintainer gave one, in ``[project.urls]``, and is guessed nowhere."""
+    given = set(PROJECT.get("urls", {}).values())
+    kinds = {".md", ".py", ".toml", ".cff", ".yaml", ".yml", ".rst", ".html", ".js"}
+    folders = ("src", "studies", "docs", "examples", "benchmarks", "conda", ".github")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    ours = re.compile(r"https?://[^\s\"')>]*kernel-?weave[^\s\"')>]*", flags=re.IGNORECASE)
+    for path in [*files, *(path for path in ROOT.glob("*") if path.suffix in kinds)]:
+        if "_build" in path.parts:
+            continue
+        found = set(ours.findall(path.read_text(encoding="utf-8")))
+        assert not (found - given if path.name == "pyproject.toml" else found), path
+
+
+def test_the_page_of_a_package_index_has_no_link_that_leads_nowhere():
+    hooks = tomllib.loads(text("pyproject.toml"))["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    page = text("README.md")
+    for change in hooks["substitutions"]:
+        page = re.sub(change["pattern"], change["replacement"], page)
+    links = re.findall(r"\]\(([^)]*)\)", re.sub(r"`[^`\n]*`", "", page))
+    assert links
+    assert all(link.startswith(("http://", "https://", "#")) for link in links)
+    assert "Start in five minutes" in page
 
 
 def test_the_linters_of_a_commit_are_those_of_the_gate():

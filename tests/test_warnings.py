@@ -117,12 +117,26 @@ def made(cls, **settings):
     return cls(**{name: value for name, value in {**FEW, **settings}.items() if name in names})
 
 
+def targets_of(cls):
+    """Return targets that an estimator takes."""
+    if getattr(cls, "_task", "") == "survival":
+        return kernelweave.survival(np.arange(40.0) % 23, Y[0] == Y)
+    return SCORE if is_regressor(cls()) else Y
+
+
 def fits(cls, folder):
     """Yield estimators, samples and targets with something to warn of."""
     import pandas as pd
 
-    y = SCORE if is_regressor(cls()) else Y
-    if cls.__name__ in ("SimilarityClassifier", "Denoise", "Flip", "Shift", "Square", "SimilarityFeatures"):
+    y = targets_of(cls)
+    if cls.__name__ in (
+        "SimilarityClassifier",
+        "DenoiseSpectrum",
+        "FlipSpectrum",
+        "ShiftSpectrum",
+        "SquareSpectrum",
+        "SimilarityFeatures",
+    ):
         symmetric = SIMILARITY + SIMILARITY.T
         yield made(cls), SIMILARITY, y
         yield made(cls, method="eskl", max_iter=1, tol=1e-9), symmetric, y
@@ -135,10 +149,13 @@ def fits(cls, folder):
     yield made(cls), X * [1.0, 1.0, 1.0, 1e6], y
     yield made(cls, tol=1e-12, max_iter=1, method="confident"), X, y
     yield made(cls, max_seconds=1e-9), X, y
+    yield made(cls, missing="mean"), GAPS, y
+    if getattr(cls, "_task", "") == "survival":
+        yield made(cls), X, kernelweave.survival(np.arange(40.0), np.isin(np.arange(40), (3, 9, 20, 30)))
+        return
     yield made(cls), X, y[:, None]
     rare = np.r_[np.zeros(36), np.ones(4)]
     yield made(cls, C=1e-4, method="confident"), X, rare + 0.0 if is_regressor(cls()) else rare.astype(int)
-    yield made(cls, missing="mean"), GAPS, y
     yield made(cls, kernels=GROUPS), pd.DataFrame(X, columns=list("abcd")), y
     yield made(cls, kernels=kernels.linear() + BANK, center=True), X + 1e7, y
     yield made(cls, checkpoint=folder / "gone" / "fit.npz"), X, y
@@ -152,7 +169,7 @@ def fits(cls, folder):
 )
 def test_methods_of_estimators(name, method, tmp_path):
     cls, sites = ESTIMATORS[name], Sites()
-    y = SCORE if is_regressor(cls()) else Y
+    y = targets_of(cls)
     categories = set()
     if method in ("fit", "fit_transform"):
         for model, samples, targets in fits(cls, tmp_path):
@@ -161,7 +178,7 @@ def test_methods_of_estimators(name, method, tmp_path):
                 lambda m=model, s=samples, t=targets: getattr(make_pipeline(clone(m)), method)(s, t)
             )
     elif "missing" in inspect.signature(cls).parameters:
-        loss = "squared" if is_regressor(cls()) else "logistic"
+        loss = {"regression": "squared", "survival": "cox"}.get(cls._task, "logistic")
         model = made(cls, missing="mean", kernels=BANK, loss=loss, method="confident")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KernelWeaveWarning)
@@ -197,9 +214,11 @@ def test_calls_through_scikit_learn():
 GIVEN = {
     "X": X, "y": Y, "view": "b", "n_folds": 2, "n_refits": 2, "n_permutations": 2, "factors": (1.0,), "n_repeats": 1,
     "background": X[:5], "parts": X[:, :2], "similarities": SIMILARITY, "similarity": SIMILARITY, "kernel": 0,
+    "risk": np.arange(40.0),
 }  # fmt: skip
 #: those that need something else, or have no samples
 ELSEWHERE = {
+    "risk_groups",
     "add_view",
     "split_r2",
     "r2_split",
@@ -275,6 +294,7 @@ def test_every_place_that_warns_is_reached(tmp_path):
     mean = MKLClassifier(BANK, norm="uniform").fit(X, Y)
     sites.of(lambda: inspection.weight_stability(mean, X, Y, n_refits=2))
     sites.of(lambda: MKLClassifier(kernels.rational_quadratic(1e6), center=True, storage="dense").fit(X, Y))
+    sites.of(lambda: MKLRegressor(BANK, leave_one_out=True, max_seconds=1e-9).fit(X, SCORE))
     folder = tmp_path / "soon gone"
     folder.mkdir()
     online = MKLClassifier(

@@ -1,7 +1,7 @@
 """Multiple kernel learning with a proof of how close to optimal a fit is.
 
 >>> from kernelweave import MKLClassifier, kernels as kw
->>> bank = kw.gaussian(widths=[0.5, 1.0, 2.0]) + kw.linear()
+>>> bank = kw.gaussian(width=[0.5, 1.0, 2.0]) + kw.linear()
 >>> MKLClassifier(bank, norm="l1", C=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.5], [2.5]])
 array([0, 1])
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         inspection,
         kernels,
         losses,
+        metrics,
         norms,
         omics,
         persistence,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
     from .estimators import (
         AlignmentClassifier,
         BestKernelClassifier,
-        Denoise,
-        Flip,
+        DenoiseSpectrum,
+        FlipSpectrum,
         KernelFeatures,
         LPBetaClassifier,
         MeanKernelClassifier,
@@ -45,16 +46,20 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         MeanKernelRidgeRegressor,
         MKLClassifier,
         MKLClassifierCV,
+        MKLOneClass,
         MKLRegressor,
         MKLRegressorCV,
+        MKLSurvival,
+        MKLSurvivalCV,
         NoisyLabelMKLClassifier,
-        Shift,
+        ShiftSpectrum,
         SimilarityClassifier,
         SimilarityFeatures,
-        Square,
+        SquareSpectrum,
         held_similarities,
         mkl_path,
     )
+    from .metrics import survival
     from .views import PairKFold, Pairs, Views, ViewScaler
 
 __version__ = "0.3.0"
@@ -62,24 +67,27 @@ __version__ = "0.3.0"
 __all__ = [
     "AlignmentClassifier",
     "BestKernelClassifier",
-    "Denoise",
-    "Flip",
+    "DenoiseSpectrum",
+    "FlipSpectrum",
     "KernelFeatures",
     "LPBetaClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
+    "MKLOneClass",
     "MKLRegressor",
     "MKLRegressorCV",
+    "MKLSurvival",
+    "MKLSurvivalCV",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
     "PairKFold",
     "Pairs",
-    "Shift",
+    "ShiftSpectrum",
     "SimilarityClassifier",
     "SimilarityFeatures",
-    "Square",
+    "SquareSpectrum",
     "ViewScaler",
     "Views",
     "__version__",
@@ -94,6 +102,7 @@ __all__ = [
     "inspection",
     "kernels",
     "losses",
+    "metrics",
     "mkl_path",
     "norms",
     "omics",
@@ -102,6 +111,7 @@ __all__ = [
     "report",
     "similarity",
     "solvers",
+    "survival",
     "views",
 ]
 
@@ -113,8 +123,11 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         if name in __all__:
             if find_spec(f"kernelweave.{name}") is not None:
                 return import_module(f"kernelweave.{name}")
-            home = "views" if name in ("PairKFold", "Pairs", "Views", "ViewScaler") else "estimators"
+            of_views = dict.fromkeys(("PairKFold", "Pairs", "Views", "ViewScaler"), "views")
+            home = (of_views | {"survival": "metrics"}).get(name, "estimators")
             return getattr(import_module(f"kernelweave.{home}"), name)
+        if name in ("Denoise", "Flip", "Shift", "Square"):  # names of earlier versions
+            return getattr(import_module("kernelweave.similarity"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 
 

@@ -30,9 +30,9 @@ T = TypeVar("T")
 PARAMETER_GROUPS: dict[str, tuple[str, ...]] = {
     "model": (
         "kernels", "similarity", "method", "criterion", "noise_rate", "suspect_weight", "confidence",
-        "budget", "exact_set", "crowd", "crowd_rounds", "loss", "norm", "rho", "C", "Cs", "norms", "nu",
-        "n_folds", "cv", "scoring", "rule", "rank", "error", "sampling", "fit_intercept", "normalize",
-        "center", "missing", "multi_class", "multi_output", "class_weight", "nuisance",
+        "budget", "exact_set", "crowd", "crowd_rounds", "loss", "quantiles", "norm", "rho", "C", "Cs", "norms",
+        "nu", "n_folds", "cv", "scoring", "probability", "rule", "rank", "error", "sampling", "fit_intercept",
+        "normalize", "center", "missing", "multi_class", "multi_output", "class_weight", "nuisance", "leave_one_out",
     ),
     "stopping": (
         "solver", "tol", "max_rounds", "max_iter", "max_seconds", "warm_start", "checkpoint", "callback", "verbose",
@@ -191,10 +191,21 @@ def check_switch(name: str, value: object) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
+def closest(word: str, known: list[str]) -> str | None:
+    """Return the known word that another one is a slip of, whatever the case; None where they only share letters.
+
+    >>> closest("gausian", ["gaussian", "linear"]), closest("label", ["age", "dose"])
+    ('gaussian', None)
+    """
+    lower = {str(name).lower(): name for name in known}
+    found = difflib.get_close_matches(str(word).lower(), lower, n=1, cutoff=0.6)
+    return lower[found[0]] if found else None
+
+
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest known word, or nothing."""
-    close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    close = closest(word, list(known))
+    return f" Did you mean {close!r}?" if close else ""
 
 
 #: packages with a registry

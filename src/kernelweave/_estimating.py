@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import Any, TypeVar
+from functools import update_wrapper, wraps
+from types import MethodType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -123,6 +124,33 @@ class TimeShares:
         """Whether no time is left, or the fit was interrupted."""
         limit = self.stop.max_seconds
         return interrupted() or (limit is not None and time_spent() >= self.share * limit)
+
+
+class _Conditional:
+    """A method that some objects do not have; see :func:`available_where`."""
+
+    def __init__(self, method: Callable[..., Any], check: Callable[[Any], object]) -> None:
+        update_wrapper(self, method)  # type: ignore[arg-type]
+        self.method, self.check = method, check
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None:
+            return self.method
+        try:
+            self.check(owner)
+        except AttributeError as error:
+            name = f"This {type(owner).__name__!r} has no attribute {self.method.__name__!r}"
+            raise AttributeError(f"{name}: {error}") from None
+        return MethodType(self.method, owner)
+
+
+def available_where(check: Callable[[Any], object]) -> Callable[[Method], Method]:
+    """Decorate a method that is there where ``check`` raises no AttributeError, whose reason is in the error itself."""
+
+    def decorate(method: Method) -> Method:
+        return cast(Method, _Conditional(method, check))
+
+    return decorate
 
 
 def one_column(y: np.ndarray) -> np.ndarray:
@@ -287,14 +315,14 @@ def clearly_ahead(lead: np.ndarray) -> bool:
 
 
 def end_of_grid(
-    C: float, Cs: np.ndarray, scores: np.ndarray, of: str = "", errors: bool = False
+    C: float, Cs: np.ndarray, scores: np.ndarray, of: str = "", error: str | None = None
 ) -> tuple[str, bool] | None:
     """Return a sentence where C was chosen at an end of the values that were tried, and whether to warn of it.
 
     The scores are flat there, which is said and not warned of, where the next value inside is behind by no more than a
     standard error of the difference over the folds, or by no more than a thousandth of the mean score there and of the
-    range of the mean scores.  ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better (errors with a minus
-    before them); ``of`` says of which targets this is.
+    range of the mean scores.  ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better (errors, ``error`` is
+    their name, have a minus before them); ``of`` says of which targets this is.
 
     >>> rising, level = np.array([[0.5, 0.7, 0.9], [0.4, 0.6, 0.8]]), np.array([[0.5, 0.9, 0.9], [0.4, 0.8, 0.8]])
     >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising)[0])
@@ -320,7 +348,7 @@ def end_of_grid(
         means = np.nanmean(scores, axis=0)
     small = FLAT * min(float(np.nanmax(means) - np.nanmin(means)), abs(float(means[end])))
     if (lead.size > 0 and lead.mean() <= small) or (lead.size > 1 and not clearly_ahead(lead)):
-        sign, what = (-1.0, "squared errors") if errors else (1.0, "scores")
+        sign, what = (1.0, "scores") if error is None else (-1.0, in_words(error, several=True))
         return (
             f"{where}, where the {what} are flat ({sign * means[end]:.3g}, and {sign * means[inside]:.3g} at C = "
             f"{Cs[inside]:.4g}): a {other} one would hardly change them."
@@ -330,11 +358,11 @@ def end_of_grid(
 
 def undecided(
     Cs: np.ndarray, norms: Sequence[str], tried: int, scores: np.ndarray, chosen: int, shares: np.ndarray,
-    views: Sequence[str], errors: bool = False,
+    views: Sequence[str], error: str | None = None,
 ) -> str | None:  # fmt: skip
     """Return a sentence where the weights of views change over choices of C and norm that the scores do not tell apart.
 
-    ``Cs``, ``norms`` and ``scores`` (means; squared errors with ``errors``) are those of the r pairs that the scores do
+    ``Cs``, ``norms`` and ``scores`` (means; of an error of this name) are those of the r pairs that the scores do
     not tell apart, the one at ``chosen`` among them, of ``tried``; ``shares`` are the weights of the views at each of
     them, ``(r, v)``, as shares of their sum.
     """
@@ -345,11 +373,11 @@ def undecided(
     what = "C is" if len(different) == 1 else "C and norm are"
     pairs = "values of C" if len(different) == 1 else "pairs of norm and C"
     equal = np.ptp(scores) <= 1e-12
-    score = "squared error" if errors else "score"
+    score, each = in_words(error or "score"), in_words(error or "score", several=True)
     how = (
         f"have the same cross-validated {score} ({scores[chosen]:.3g})"
         if equal
-        else f"have cross-validated {score}s ({np.min(scores):.3g} to {np.max(scores):.3g}) that differ from that of "
+        else f"have cross-validated {each} ({np.min(scores):.3g} to {np.max(scores):.3g}) that differ from that of "
         "the choice by no more than a standard error over the folds"
     )
     with_norms = "" if len(different) == 1 else f", norms {', '.join(different)}"
@@ -357,10 +385,20 @@ def undecided(
     most = [v for v in np.argsort(-change, kind="stable")[:NAMED] if change[v] > MOVES]
     moves = ", ".join(f"{views[v]!r} {shares[:, v].min():.2f} to {shares[:, v].max():.2f}" for v in most)
     return (
-        f"{what} not decided by the {score}s: {len(scores)} of the {tried} {pairs} tried (C from {np.min(Cs):.4g} to "
+        f"{what} not decided by the {each}: {len(scores)} of the {tried} {pairs} tried (C from {np.min(Cs):.4g} to "
         f"{np.max(Cs):.4g}{with_norms}) {how}, and C = {Cs[chosen]:.4g}{by_norm} was taken. The weights of views "
         f"change among them ({moves}): conclude nothing from the weights that does not hold for all of them."
     )
+
+
+def in_words(error: str, several: bool = False) -> str:
+    """Return the name of a score or an error as text has it.
+
+    >>> in_words("squared_error"), in_words("pinball_loss", several=True)
+    ('squared error', 'pinball losses')
+    """
+    words = error.replace("_", " ").replace("poisson", "Poisson").replace("huber", "Huber")
+    return words + ("es" if words.endswith("s") else "s") if several else words
 
 
 def warn_of_findings(

@@ -51,6 +51,8 @@ class FittedModel:
     lam: float | Array | None = None
     C: float | Array | None = None
     loss: Loss | None = None
+    #: between ordered classes, on the scale of the function
+    thresholds: Array | None = None
     certificate: Certificate | None = None
     certificates: list[Certificate] | None = None
     status: str | None = None
@@ -60,6 +62,10 @@ class FittedModel:
     trace: pd.DataFrame | None = None
     #: how the kernels were kept, what solved the problems, and why
     decision: Decision | None = None
+    #: from decision values to probabilities, where held-out samples have said how
+    calibration: Any = None
+    #: of the training samples, each by the others, where that was asked for
+    loo_predictions: Array | None = None
     bank_bytes: int | None = None
     cluster: Any = None
     view_predictability: Any = None
@@ -68,6 +74,8 @@ class FittedModel:
     function: KernelFunction | None = None
     kind: Any = None
     spread: Any = None
+    #: of survival: cumulative hazards at a decision value of zero
+    baseline: Any = None
     stream: Stream | None = None
 
     @classmethod
@@ -103,7 +111,7 @@ class FittedModel:
         return dict(zip(places, each, strict=True)) if len(places) > 1 else None
 
 
-PRIVATE = ("function", "kind", "spread", "stream")
+PRIVATE = ("function", "kind", "spread", "stream", "baseline")
 #: fields and the attributes that they are
 ATTRIBUTES = {
     one.name: f"_{one.name}" if one.name in PRIVATE else f"{one.name}_" for one in fields(FittedModel)

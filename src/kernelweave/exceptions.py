@@ -1,4 +1,4 @@
-"""Warnings and errors that kernelweave raises beside the built-in ones."""
+"""Warnings and errors that kernelweave raises beside the built-in ones; docs/troubleshooting.md says what to do."""
 
 from __future__ import annotations
 

@@ -93,7 +93,9 @@ def annotate(
         if parts.decision.ndim == 1:
             obs["decision"] = parts.decision
         if hasattr(model, "predict_proba"):
-            obs["probability"] = np.max(model.predict_proba(X), axis=1)
+            # the largest is not always that of the label, which the decision values choose
+            own = np.searchsorted(model.classes_, predicted)
+            obs["probability"] = np.asarray(model.predict_proba(X))[np.arange(own.size), own]
     values = parts.by_view()
     if values.ndim == 3:
         column = np.searchsorted(np.asarray(parts.classes), predicted)

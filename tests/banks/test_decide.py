@@ -487,6 +487,8 @@ def grid():
         SUBSETS,
         SOFTMAX,
         abilities(make_loss("multinomial"), make_norm(2)),
+        abilities(make_loss("cox"), make_norm(2)),
+        abilities(make_loss("cox"), make_norm("l1")),
     )
     places = ("host", "device", "cluster")
     kinds = ("numbers", "other", "rows", "matrices", "incomplete", "pairs")

@@ -33,7 +33,7 @@ print(MKLRegressor(degrees, C=1.0).fit(X, X[:, 0]).predict(X))
 WRONG = {
     "MKLClassifier(kw.linear(), c=10.0)": 'Unexpected keyword argument "c" for "MKLClassifier"',
     "MKLClassifier(normalise=None)": 'Unexpected keyword argument "normalise" for "MKLClassifier"',
-    "kw.gaussian(width=1.0)": 'Unexpected keyword argument "width" for overloaded function "gaussian"',
+    "kw.gaussian(sigma=1.0)": 'Unexpected keyword argument "sigma" for overloaded function "gaussian"',
     'kw.gaussian("wide")': 'Argument 1 to "gaussian" has incompatible type "str"',
     "kernelweave.MKLClasifier()": 'Module has no attribute "MKLClasifier"',
 }

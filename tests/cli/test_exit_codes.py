@@ -22,8 +22,11 @@ COMPLETE = {
     "predict": ("m.skops", "data.csv", "-o", "out.csv"),
     "inspect": ("m.skops",),
     "report": ("m.skops", "data.csv", "-o", "out.html"),
+    "compare": ("m.skops", "other.skops", "data.csv", "-o", "out.html"),
     "demo": ("--output", "out.png"),
+    "example": ("omics", "-o", "study"),
     "methods": (),
+    "compile": (),
     "reproduce": ("smkl", "--quick"),
 }
 #: by option: a value that cannot be meant, where the kind of the option does not say so itself
@@ -54,6 +57,7 @@ WRONG = {
     "--min-size": ("0", "3"),
     "--seed": ("-1", "x"),
     "--missing": ("guess", "mean"),
+    "--objects": ("x", "=a", "a=sp"),
     "--task": ("guess",),
     "--decimal": ("'",),
 }
@@ -69,6 +73,7 @@ def folder(tmp_path_factory):
     frame.assign(y=np.where(frame["a"] > 0, "up", "down")).to_csv(folder / "data.csv", index=False)
     words = ("fit", folder / "data.csv", "--target", "y", "--C", "1", "--kernels", "linear")
     call(*words, "--model", folder / "m.skops")
+    call(*words, "--norm", "2", "--model", folder / "other.skops")
     return folder
 
 
@@ -94,7 +99,8 @@ CASES = [
     for name in main.commands
     for option in options_of(name)
     for value in WRONG.get(option, ())
-    if not (name == "reproduce" and option == "--output") and not (name == "report" and value == "out.xls")
+    if not (name in ("reproduce", "example") and option == "--output")
+    and not (name in ("report", "compare") and value == "out.xls")
 ]
 
 
@@ -206,8 +212,11 @@ def test_a_view_of_a_file_that_names_the_target(tmp_path):
         ("predict", "kernelweave:MKLClassifier.predict"),
         ("inspect", "kernelweave.persistence:about"),
         ("report", "kernelweave.report:make_report"),
+        ("compare", "kernelweave.report:compare_models"),
         ("demo", "sklearn.preprocessing:StandardScaler.fit"),
         ("methods", "kernelweave.cli.commands:summary"),
+        ("example", "pathlib:Path.mkdir"),
+        ("compile", "kernelweave.cli.compiling:compile_ahead"),
         ("reproduce", "kernelweave_studies:load_study"),
     ],
 )

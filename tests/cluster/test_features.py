@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.preprocessing import scale
 
-from kernelweave import MKLClassifier, MKLRegressor, distributed
+from kernelweave import MKLClassifier, MKLRegressor, MKLSurvival, distributed, survival
 from kernelweave import kernels as kw
 from kernelweave.banks import FeatureMatrix, Features, FeatureStream, Normaliser, ParquetRows, as_rows
 from kernelweave.cluster import cluster_bank
@@ -216,3 +216,17 @@ def test_a_model_from_a_cluster_is_saved_like_any_other(client, alone, tmp_path)
     np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
     assert again.cluster_ == fitted.cluster_
     assert not hasattr(fitted.fit(X, y), "cluster_")  # of a fit that used none
+
+
+def test_risk_sets_across_workers(client):
+    """Samples of one worker are in the risk sets of another's: decision values come together first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    y = survival(np.ceil(5 * rng.exponential(np.exp(-X[:, 0]))), rng.random(120) < 0.8)
+    options = {"kernels": BANK, "norm": 2, "C": 0.1, "tol": 1e-6, "solver": "lbfgs"}
+    alone = MKLSurvival(**options, storage="lowrank").fit(X, y)
+    fitted = distributed.fit(client, MKLSurvival(**options), da.from_array(X, chunks=(50, -1)), y)
+    assert fitted.cluster_.parts == 2
+    assert fitted.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-8)
+    np.testing.assert_allclose(fitted.predict(X), alone.predict(X), atol=1e-6)
+    assert fitted.cum_baseline_hazard_(1.0) == pytest.approx(alone.cum_baseline_hazard_(1.0), rel=1e-6)

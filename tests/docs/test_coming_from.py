@@ -32,8 +32,8 @@ def test_svc():
 
 def test_svc_with_its_default_width():
     theirs = SVC(tol=1e-8).fit(X, Y)
-    kernel = kw.gaussian(np.sqrt(X.shape[1] * X.var() / 2))  # as docs/from_svc.md says
-    assert "kw.gaussian(np.sqrt(X.shape[1] * X.var() / 2))" in (ROOT / "docs" / "from_svc.md").read_text()
+    kernel = kw.gaussian(gamma=1 / (X.shape[1] * X.var()))  # as docs/from_svc.md says
+    assert "kw.gaussian(gamma=1 / (X.shape[1] * X.var()))" in (ROOT / "docs" / "from_svc.md").read_text()
     ours = MKLClassifier(kernel, **TIGHT).fit(X, Y)
     np.testing.assert_allclose(ours.decision_function(NEW), theirs.decision_function(NEW), atol=1e-4)
     numbers = SVR(C=2.0, epsilon=0.1, tol=1e-8).fit(X, TARGETS).predict(NEW)

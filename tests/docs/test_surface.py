@@ -33,7 +33,7 @@ def test_the_example_of_views_is_the_one_of_the_program(tmp_path):
     words = ["fit", "data.csv", "--target", "y", "--views", "views.toml", "--json"]
     done = CliRunner().invoke(main, [str(tmp_path / word) if "." in word else word for word in words])
     assert done.stderr.partition("it should look like this:\n\n")[2].strip() == shown.strip()
-    assert set(tomllib.loads(shown)["views"]) == {"expression", "clinical"}
+    assert set(tomllib.loads(shown)["views"]) == {"genes", "proteins", "clinic"}
 
 
 def test_the_reference_is_complete(tmp_path, monkeypatch):

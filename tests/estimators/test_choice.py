@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
 
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from kernelweave import kernels as kw
-from kernelweave.estimators._search import scaled_log_loss
+from kernelweave.estimators._calibration import scaled_log_loss
 
 from . import by_hand
 from .data import bank
@@ -212,7 +212,7 @@ def test_four_norms_by_the_least_squared_error():
     # two cells by hand
     given = {"l1": "l1", "l1.33333": 4 / 3, "l2": 2, "uniform": "uniform"}
     splits = list(KFold(4, shuffle=True, random_state=0).split(X))
-    for norm, C, fold in [("l1", CS[2], 0), ("uniform", CS[4], 3)]:
+    for norm, C, fold in [("l1", CS[2], 0), ("uniform", CS[4], 2)]:
         train, test = splits[fold]
         alone = MKLRegressor(VIEWS, norm=given[norm], C=C, center=True, tol=1e-6).fit(X[train], y[train])
         cell = table[(table["norm"] == norm) & (table["C"] == C) & (table["fold"] == fold)]
@@ -302,6 +302,36 @@ def test_seconds_of_every_fit(estimator):
     estimator.fit(X, y)
     elapsed = time.perf_counter() - began
     table = estimator.cv_results_
-    assert (table["fit_time"] > 0).all()
+    assert ((table["fit_time"] > 0) != table["dropped"]).all()
     assert (table["score_time"] >= 0).all()
     assert 0 < estimator.refit_time_ + table["fit_time"].sum() + table["score_time"].sum() < elapsed
+
+
+def test_a_hopeless_C_is_left_out_of_later_folds():
+    """It has lost by more than its standard errors, is marked, and cannot be chosen; without it the choice is the same."""
+    X, y = views(180)
+    few = np.flatnonzero(y == "sick")[:40]  # with next to no C all are well
+    rows = np.sort(np.concatenate([few, np.flatnonzero(y == "well")]))
+    X, y = X[rows], y[rows]
+    options = {"Cs": [1e-4, 0.1, 1.0], "cv": 6, "tol": 1e-3}
+    model = MKLClassifierCV(VIEWS, norm="uniform", **options).fit(X, y)
+    table = model.cv_results_
+    left_out = table[table["dropped"]]
+    assert set(left_out["C"]) == {1e-4}
+    assert left_out["fold"].tolist() == list(range(left_out["fold"].min(), 6))
+    assert left_out["fold"].min() >= 3
+    assert left_out["score"].isna().all()
+    assert not left_out[["n_iter", "passes", "fit_time"]].any(axis=None)
+    assert len(table) == 3 * 6
+    assert model.C_ != 1e-4
+    assert 1e-4 not in set(model.ties_["C"])
+    assert model.certificate_.relative_gap <= 1e-3
+    assert table["relative_gap"].max() <= 1e-2
+    without = MKLClassifierCV(VIEWS, norm="uniform", **options | {"Cs": [0.1, 1.0]}).fit(X, y)
+    assert without.C_ == model.C_
+
+
+def test_the_only_defined_value_is_never_dropped():
+    X, y = views(60)
+    model = MKLClassifierCV(VIEWS, Cs=[1.0], cv=5).fit(X, y)
+    assert not model.cv_results_["dropped"].any()

@@ -19,7 +19,7 @@ from kernelweave import (
 from kernelweave import (
     kernels as kw,
 )
-from kernelweave._estimating import end_of_grid
+from kernelweave._estimating import end_of_grid, undecided
 from kernelweave.exceptions import DegenerateModelWarning, GridEndWarning, KernelWeaveWarning
 
 BANK = kw.gaussian([1.0, 4.0]) + kw.linear()
@@ -133,10 +133,10 @@ def test_where_the_scores_are_flat(C):
     assert end_of_grid(10.0, Cs, rising) is None
     # a small error that is halved is no flat one; a single fold has no standard error
     halved = -np.array([[1.0, 0.001, 0.0005]])[:, ::sign]
-    assert end_of_grid(C, Cs, halved, errors=True)[1]
+    assert end_of_grid(C, Cs, halved, error="squared_error")[1]
     assert (
         "(0.0005, and 0.0005 at C = 10)"
-        in end_of_grid(C, Cs, -np.array([[1.0, 5e-4, 5e-4]])[:, ::sign], errors=True)[0]
+        in end_of_grid(C, Cs, -np.array([[1.0, 5e-4, 5e-4]])[:, ::sign], error="squared_error")[0]
     )
 
 
@@ -147,3 +147,14 @@ def test_samples_without_weight_do_not_count():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DegenerateModelWarning)
         MKLClassifier(BANK).fit(X, y, sample_weight=weight)
+
+
+def test_sentences_name_the_error():
+    rising = -np.array([[0.9, 0.5, 0.1], [0.8, 0.5, 0.2]])
+    Cs = np.array([0.1, 1.0, 10.0])
+    assert end_of_grid(10.0, Cs, rising, error="poisson_deviance")[1]
+    flat = end_of_grid(10.0, Cs, -np.array([[0.9, 0.2, 0.2]]), error="pinball_loss")[0]
+    assert "pinball losses are flat" in flat
+    shares = np.array([[1.0, 0.0], [0.5, 0.5]])
+    said = undecided(Cs[:2], ["l1", "l1"], 3, np.array([0.4, 0.4]), 0, shares, ["a", "b"], "poisson_deviance")
+    assert "not decided by the Poisson deviances" in said

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils import get_tags
 
 from kernelweave import (
-    Denoise,
+    DenoiseSpectrum,
     LPBetaClassifier,
     MKLClassifier,
     MKLClassifierCV,
@@ -176,7 +176,7 @@ def test_random_state_reaches_solvers_given_by_name_and_folds():
         (lambda: MKLClassifier(warm_start="False").fit(X, Y), "warm_start"),
         (lambda: NoisyLabelMKLClassifier(exact_set="no").fit(X, Y), "exact_set"),
         (lambda: LPBetaClassifier(fit_intercept="no").fit(X, Y), "fit_intercept"),
-        (lambda: Denoise(normalize="no").fit(X @ X.T), "normalize"),
+        (lambda: DenoiseSpectrum(normalize="no").fit(X @ X.T), "normalize"),
         (lambda: ViewScaler(equal_views="no").fit({"a": X}), "equal_views"),
         (lambda: kw.gaussian(1.0, relative="no"), "relative"),
         (lambda: kw.random_fourier(1.0, 10, relative="no"), "relative"),

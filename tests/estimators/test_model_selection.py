@@ -366,9 +366,9 @@ def test_scores_that_single_samples_have_go_with_folds_of_one():
     y = X[:, 0] + 0.1 * rng.normal(size=12)
     options = {"cv": LeaveOneOut(), "Cs": [0.1, 1.0]}
     model = MKLRegressorCV(kw.linear(), scoring="neg_mean_squared_error", **options).fit(X, y)
-    assert np.all(np.isfinite(model.cv_results_["score"]))
+    assert np.all(np.isfinite(model.cv_results_["score"]) != model.cv_results_["dropped"])
     model = MKLClassifierCV(kw.linear(), **options).fit(X, np.arange(12) % 2)
-    assert np.all(np.isfinite(model.cv_results_["score"]))
+    assert np.all(np.isfinite(model.cv_results_["score"]) != model.cv_results_["dropped"])
 
 
 def test_a_score_that_only_some_folds_have_is_averaged_over_these():
@@ -386,7 +386,8 @@ def test_a_score_that_only_some_folds_have_is_averaged_over_these():
     assert model.scores_ == pytest.approx(table.mean()[model.C_])
     errors = model.cv_results_.pivot(index="fold", columns="C", values="squared_error")
     assert np.all(np.isnan(errors.loc[0]))
-    assert np.all(np.isfinite(errors.loc[1:]))
+    dropped = model.cv_results_.pivot(index="fold", columns="C", values="dropped")
+    assert np.all(np.isfinite(errors.loc[1:]) != dropped.loc[1:])
     assert errors.mean().idxmin() == model.C_
 
 

@@ -30,10 +30,10 @@ BANK = kw.per_view({"a": [0, 1], "b": [2, 3]}, kw.gaussian([1.0, 4.0]) + kw.poly
 
 def test_models_are_in_groups():
     assert set(ESTIMATORS) - set(GROUPED) == {
-        "Denoise",
-        "Flip",
-        "Shift",
-        "Square",
+        "DenoiseSpectrum",
+        "FlipSpectrum",
+        "ShiftSpectrum",
+        "SquareSpectrum",
         "SimilarityFeatures",
         "ViewScaler",
     }
@@ -131,6 +131,7 @@ WAYS = {
     "loss": [
         ({"method": "corrected"}, "squared"), ({}, "logistic"), ({"method": "eskl"}, "l1"), ({}, "epsilon_insensitive"),
     ],
+    "quantiles": [({"loss": "quantile"}, 0.9)],
     "norm": [({"method": "confident"}, 2), ({}, 2), ({}, "uniform")],
     "rho": [({"method": "eskl"}, 3.0)],
     "C": [({"method": "confident"}, 0.01), ({"Cs": None}, 0.01), ({}, 0.01)],
@@ -155,6 +156,7 @@ WAYS = {
     "multi_output": [({"targets": 2}, "each"), ({"targets": 2}, "shared")],
     "class_weight": [({}, {0: 5.0})],
     "nuisance": [({"criterion": "reml"}, "b")],
+    "leave_one_out": [({}, True)],
     "solver": [
         ({}, "silp"), ({"method": "confident"}, "silp"), ({}, "working_set"), ({}, "nesterov"),
         ({"method": "eskl"}, similarity_solvers["eskl"](fast=False, partial_steps=3, uniform_start=True)),
@@ -163,13 +165,14 @@ WAYS = {
     "max_rounds": [({"method": "trimmed", "noise_rate": 0.3}, 1)],
     "max_iter": [
         ({"method": "confident"}, 1), ({"method": "eskl"}, 1), ({}, 1), (FIRST_ORDER, 1), ({"solver": "svrg"}, 1),
+        ({"norm": "l1"}, 1),
     ],
     "max_seconds": [({"method": "confident"}, 1e-9), ({"method": "eskl"}, 1e-9), ({}, 1e-9)],
     "warm_start": [({"norm": 2}, True), ({}, True), (FIRST_ORDER, True), ({"solver": "nesterov"}, True)],
     "checkpoint": [({}, "file")],
     "callback": [
         ({"method": "confident"}, "called"), ({"method": "eskl"}, "called"), ({}, "called"), (FIRST_ORDER, "called"),
-        ({"solver": "svrg"}, "called"),
+        ({"solver": "svrg"}, "called"), ({"norm": "l1"}, "called"),
     ],
     "verbose": [({"method": "confident"}, 2), ({"method": "eskl"}, 2), ({}, 2)],
     "random_state": [

@@ -85,7 +85,8 @@ def test_convex_on_one_target_is_the_best_of_a_certified_path() -> None:
     model = MKLRegressorCV(VIEWS, Cs=Cs, norms=["l1", 2], cv=KFold(3)).fit(X, y)
     table = model.cv_results_
     assert len(table) == 3 * 3 * 2
-    assert table["relative_gap"].max() <= 1e-3
+    assert table["relative_gap"].max() <= 1e-2  # ten times tol, that of the fit with what is chosen
+    assert model.certificate_.relative_gap <= 1e-3
     means = table.groupby(["norm", "C"])["score"].mean()
     assert means[model.norm_.label, model.C_] == means.max() == model.scores_
     again = MKLRegressor(VIEWS, C=model.C_, norm=model.norm_, center=True).fit(X, y)

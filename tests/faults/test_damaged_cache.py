@@ -74,6 +74,16 @@ def test_damaged_files_are_compiled_again(made, tmp_path, kind, how):
         assert sum(made().stats.cache_hits.values()) == 1
 
 
+def test_one_line_says_that_code_is_compiled(made, capfd):
+    compiled._announce.cache_clear()
+    made()
+    made()  # from the cache
+    assert capfd.readouterr().err == compiled.ANNOUNCEMENT + "\n"
+    compiled._announce.cache_clear()
+    made()
+    assert capfd.readouterr().err == ""
+
+
 def test_code_is_compiled_again_where_another_file_of_the_folder_changed(made, tmp_path, monkeypatch):
     """Functions that it calls may be in that file, and numba looks at the function's own alone."""
     folder = tmp_path / "sources"

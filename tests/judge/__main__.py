@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 
-from .verdict import Verdict, criterion_of, judge_number
+from .verdict import Verdict, criterion_of, judge_novelty, judge_number
 
 #: share of the fits with default solver, limits and normalisation that may end without reaching the tolerance, where that
 #: is 1e-3 (the default) or more, and where it is less; kernels of raw data that differ by twenty powers of ten are beyond
@@ -26,13 +26,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--novelty", action="store_true", help="the same samples without targets")
     parser.add_argument("--verbose", action="store_true", help="print every case that did not converge")
     options = parser.parse_args()
     jobs = [(options.seed, i) for i in range(options.first, options.first + options.cases)]
     verdicts = []
     began = time.time()
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for verdict in pool.imap_unordered(judge_number, jobs, chunksize=4):
+        judged = judge_novelty if options.novelty else judge_number
+        for verdict in pool.imap_unordered(judged, jobs, chunksize=4):
             verdicts.append(verdict)
             if verdict.violations or (options.verbose and verdict.outcome != "converged"):
                 print(verdict, flush=True)

@@ -144,11 +144,22 @@ def slope_bound(loss: ref.RefLoss, y, f):
         return 2 * np.maximum(1 - y * f, 0)
     if loss.name == "squared":
         return 2 * np.abs(y - f)
+    if loss.name == "censored_squared":
+        return 2 * np.abs(np.log(np.abs(y)) - f)
+    if loss.name == "poisson":
+        return np.abs(np.exp(f) - y)
+    if loss.name == "huber":
+        return np.full(y.shape, loss.parameters["delta"])
+    if loss.ordered:
+        return np.full(y.shape, float(np.max(y)))
     return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
 def gain(loss: ref.RefLoss, y, beta, c):
     """``-total*(-beta)`` of the nearest coefficients in the dual set, and how far outside it they are (0 is inside)."""
+    if loss.coupled:
+        value, outside = loss.gain(y, beta, c)
+        return (value if outside <= OUTSIDE else -np.inf), outside
     used = c > 0
     outside = float(np.max(np.abs(np.where(used, 0, beta)), initial=0))
     unit = np.where(used, beta / np.where(used, c, 1), 0)
@@ -163,8 +174,9 @@ def gain(loss: ref.RefLoss, y, beta, c):
         over = np.maximum(np.maximum(low - unit, unit - high), 0)
         outside = max(outside, float(np.max(np.where(used, over, 0), initial=0)))
         inside = np.clip(unit, low, high)
-    if loss.budget != 1.0 and np.any(used):
-        outside = max(outside, float(np.max(loss.spent(y, c, beta))) - 1.0)
+    if (loss.budget != 1.0 or loss.exact) and np.any(used):
+        left = float(np.max(loss.spent(y, c, beta))) - 1.0
+        outside = max(outside, abs(left) if loss.exact else left)
     if outside > OUTSIDE:
         return -np.inf, outside
     return ref.loss_gain(y, c, np.where(used, c * inside, 0), loss), outside
@@ -172,7 +184,7 @@ def gain(loss: ref.RefLoss, y, beta, c):
 
 def margin(loss: ref.RefLoss, y, f, c) -> float:
     """What relative gaps are divided by: 1, or what the budget leaves of the margin."""
-    if loss.budget >= 1:
+    if loss.budget >= 1 or loss.exact:
         return 1.0
     if y.ndim == 2:
         return min(margin(loss, y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
@@ -300,8 +312,12 @@ class ProblemCase:
         c = np.asarray(self.c, dtype=LONG)
         charge = self.loss.total(self.y, f, c)
         slope = slope_bound(self.loss, self.y, f)
-        bend = 2.0 if self.loss.name.startswith("squared") else 0.0
+        bend = 2.0 if "squared" in self.loss.name else 0.0
+        if self.loss.name == "poisson":
+            bend = np.exp(f + np.minimum(blur, 1))
         moved = np.sum(c * (slope * blur + bend * blur**2))
+        if self.loss.coupled:  # every event pulls its risk set up and itself down
+            moved = 2 * np.sum(c[self.y > 0]) * np.max(blur)
         value = regulariser + charge
         return Value(float(value), float(high - low + moved + 64 * EPS * (abs(regulariser) + abs(charge))))
 
@@ -323,6 +339,8 @@ class ProblemCase:
         terms = abs(gain)
         if self.loss.regression:
             terms = np.sum(np.abs(np.asarray(beta) * self.y)) + abs(gain)
+            if self.loss.name == "censored_squared":
+                terms += np.sum(np.abs(np.asarray(beta) * np.log(np.abs(self.y))))
         elif self.loss.name == "squared_hinge":
             terms = np.sum(np.abs(beta)) + abs(gain)
         off = np.sum(np.abs(np.sum(beta, axis=0)) * np.abs(intercept)) if self.fit_intercept else 0.0
@@ -349,7 +367,7 @@ class ProblemCase:
     def at_zero(self) -> float:
         """Objective of f = 0 with one of the better intercepts: the optimum is not above it."""
         c = np.asarray(self.c, dtype=LONG)
-        if not self.fit_intercept:
+        if not self.fit_intercept or self.loss.ordered:
             return float(self.loss.total(self.y, np.zeros_like(self.y), c))
         if self.loss.joint:
             share = np.sum(np.where(self.y > 0, c, 0), axis=0)
@@ -357,6 +375,8 @@ class ProblemCase:
                 logs = np.log(np.maximum(share, 1e-300 * np.max(share)))
             tries = [0 * share, np.where(share == np.max(share), LONG(1), LONG(0)), logs - np.max(logs)]
             return float(min(self.loss.total(self.y, b + np.zeros_like(self.y), c) for b in tries))
+        if self.loss.coupled:  # a constant is all the same
+            return float(self.loss.total(self.y, np.zeros_like(self.y), c))
         if self.y.ndim == 2:
             return sum(
                 replace(self, y=self.y[:, k], c=self.c[:, k]).at_zero() for k in range(self.y.shape[1])
@@ -367,6 +387,10 @@ class ProblemCase:
         order = np.argsort(self.y)
         median = self.y[order][np.searchsorted(np.cumsum(c[order]), total / 2)]
         tries = [LONG(0), np.sum(c * self.y) / total, median]
+        if self.loss.name == "censored_squared":
+            tries.append(np.sum(c * np.log(np.abs(self.y))) / total)
+        if self.loss.regression == "counts":
+            tries = [LONG(0), np.log(np.maximum(tries[1], LONG(1e-300)))]
         if set(np.unique(self.y)) <= {-1, 1}:
             share = np.clip(np.sum(c[self.y > 0]) / total, 1e-12, 1 - 1e-12)
             tries += [LONG(1), LONG(-1), np.log(share / (1 - share))]
@@ -374,7 +398,7 @@ class ProblemCase:
 
     def unbalanced(self, beta) -> float:
         """Column sums of the coefficients over their size, where an intercept asks for zero."""
-        if not self.fit_intercept:
+        if not self.fit_intercept or self.loss.coupled:  # of a coupled loss the dual set says it
             return 0.0
         size = float(np.sum(np.abs(beta)))
         return float(np.max(np.abs(np.sum(beta, axis=0)))) / size if size > 0 else 0.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named
+from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named, one_class
 
 from .bounds import KernelCase, NormCase
 
@@ -31,18 +31,28 @@ SEVERAL = [
     "squared",
     "budgeted_hinge",
     "multinomial",
+    "ordinal",
 ]
-REGRESSION = ["squared", "epsilon_insensitive"]
+REGRESSION = ["squared", "epsilon_insensitive", "quantile", "huber", "poisson"]
+SURVIVAL = ["cox", "cox", "censored_squared"]
 NORMS = ["l1", "l1", 1.1, 1.5, 2.0, 4.0, np.inf, "uniform", "entropy", "max", "fixed"]
 #: norms with numbers of their own, by the name under which the library has them
 STRUCTURED = ["at_most", "elastic", "elastic_blocks", "elastic_net", "entropy", "grouped", "lp"]
 #: what the judge holds to its definition, by the names of the library's registries
-JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION}
+JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION, *SURVIVAL}
 JUDGED_NORMS = {*STRUCTURED, "l1", "max", "uniform"}
 #: what it does not, and why
 NOT_JUDGED: dict[str, str] = {}
 #: kinds of cases, and how often they are drawn
-KINDS = {"plain": 0.42, "pairs": 0.08, "structured": 0.2, "targets": 0.08, "criterion": 0.12, "missing": 0.1}
+KINDS = {
+    "survival": 0.06,
+    "pairs": 0.08,
+    "plain": 0.36,
+    "structured": 0.2,
+    "targets": 0.08,
+    "criterion": 0.12,
+    "missing": 0.1,
+}
 
 
 @dataclass
@@ -68,6 +78,8 @@ class Case:
     #: which views the samples have, and the columns of each view (matrices are views of their own)
     present: np.ndarray | None = None
     views: list[tuple[int, ...]] = field(default_factory=list)
+    #: of survival: group of every sample that has a baseline hazard of its own
+    strata: np.ndarray | None = None
     #: columns that describe the left objects, where samples are pairs; the others describe the right ones
     left_columns: int = 0
 
@@ -110,10 +122,14 @@ def make_case(seed: int, index: int) -> Case:
     if task == "several":
         n = max(n, 6)
     tags: list[str] = []
+    if kind == "survival":
+        task = "survival"
     y, codes = _targets(rng, task, n, tags)
     X = _samples(rng, n, codes, tags)
     if task == "regression":
         y = _regression_target(rng, X, n, tags)
+    elif task == "survival":
+        y = _times(other, X, n, tags)
     elif rng.random() < 0.1:
         _contradict(rng, X, tags)
     kernels, stack = _kernels(rng, X, tags)
@@ -126,7 +142,7 @@ def make_case(seed: int, index: int) -> Case:
         stack = None
         tags += ["pairs"]
     m = len(kernels) if kernels is not None else len(stack)
-    names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION}[task]
+    names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION, "survival": SURVIVAL}[task]
     loss = str(rng.choice(names)) if rng.random() < 0.7 else names[0]
     numbers = _numbers(rng, loss)
     norm = NORMS[int(rng.integers(len(NORMS)))]
@@ -144,6 +160,11 @@ def make_case(seed: int, index: int) -> Case:
     if kind == "pairs" and parameters["normalize"] == "cosine":
         parameters["normalize"] = "trace"
     case.tags.append(f"kind {kind}")
+    if kind == "survival":
+        parameters.update(fit_intercept=True, center=False)
+        if loss == "cox" and other.random() < 0.3:
+            case.strata = other.integers(0, 3, n)
+            tags.append("strata")
     if kind == "missing":
         # completed kernels are matrices in memory, in double precision
         for name in ("dtype", "storage"):
@@ -154,6 +175,20 @@ def make_case(seed: int, index: int) -> Case:
         _several_targets(other, case)
     elif kind == "criterion":
         _with_criterion(other, case)
+    if case.loss == "poisson":
+        case.y = np.floor(3.0 * np.abs(case.y))
+    return case
+
+
+def as_novelty(case: Case) -> Case:
+    """Return a case without its targets: what is usual among its samples is to be learnt."""
+    rng = np.random.default_rng([case.seed, case.index, 2])
+    case.task, case.loss, case.y = "novelty", "one_class", np.ones(len(case.y))
+    case.numbers = (float(rng.choice([0.5, 0.1, 1.0, rng.uniform(0.02, 0.98)])),)
+    for name in ("C", "multi_class"):
+        case.parameters.pop(name, None)
+    # the function tells samples from the origin, which is where it is
+    case.parameters |= {"center": False, "fit_intercept": False}
     return case
 
 
@@ -274,7 +309,7 @@ def _pairs(rng, n):
 
 
 def _targets(rng, task, n, tags):
-    if task == "regression":
+    if task in ("regression", "survival"):
         return np.zeros(n), np.zeros(n, dtype=int)
     k = 2 if task == "binary" else int(rng.integers(3, 6))
     shares = np.full(k, 1.0 / k)
@@ -332,6 +367,28 @@ def _regression_target(rng, X, n, tags):
     return y
 
 
+def _times(rng, X, n, tags):
+    """Times and events; of few values, all alike, nearly all censored, or none."""
+    with np.errstate(all="ignore"):
+        z = (X[:, 0] - X[:, 0].mean()) / (X[:, 0].std() or 1.0)
+    dies = rng.exponential(np.exp(-rng.choice([0.0, 1.0, 3.0]) * np.clip(z, -5, 5)))
+    until = rng.exponential(rng.choice([0.05, 1.0, 20.0]), n)
+    kind = str(rng.choice(["smooth", "tied", "all tied", "scaled"], p=[0.4, 0.35, 0.05, 0.2]))
+    time = np.minimum(dies, until) + 1e-6
+    if kind == "tied":
+        time = np.ceil(4.0 * time)
+    elif kind == "all tied":
+        time = np.full(n, 3.0)
+    elif kind == "scaled":
+        time = time * 10.0 ** float(rng.integers(-4, 5))
+    y = np.empty(n, dtype=[("event", bool), ("time", float)])
+    y["time"], y["event"] = time, dies <= until
+    if not y["event"].any() and rng.random() < 0.9:
+        y["event"][int(rng.integers(n))] = True
+    tags.append(f"times {kind}")
+    return y
+
+
 def _contradict(rng, X, tags):
     """Pairs of equal samples, whatever their labels."""
     half = len(X) // 2
@@ -380,6 +437,10 @@ def _kernels(rng, X, tags):
 def _numbers(rng, loss):
     if loss == "huber_hinge":
         return (float(rng.choice([1.0, 0.3])),)
+    if loss == "quantile":
+        return (float(rng.choice([0.05, 0.5, 0.9])),)
+    if loss == "huber":
+        return (float(rng.choice([0.1, 1.345, 30.0])),)
     if loss == "epsilon_insensitive":
         return (float(rng.choice([0.1, 0.0, 0.5])),)
     if loss == "budgeted_hinge":
@@ -405,7 +466,8 @@ def _parameters(rng, task, loss, norm, precomputed, X):
             parameters["dtype"] = "float32"
         if rng.random() < 0.25:
             parameters["storage"] = str(rng.choice(["family", "dense", "lazy"]))
-    if task == "several" and rng.random() < 0.35 and loss not in ("multiclass_hinge", "multinomial"):
+    whole = ("multiclass_hinge", "multinomial", "ordinal")
+    if task == "several" and rng.random() < 0.35 and loss not in whole:
         parameters["multi_class"] = str(rng.choice(["shared", "ovr"]))
     if rng.random() < 0.3:
         parameters["solver"] = "any"  # settled by the judge, which asks the registry what fits
@@ -428,6 +490,8 @@ def _weights(rng, n, tags):
 
 def loss_of(case: Case, joint: bool, columns: bool) -> RefLoss:
     """The loss whose objective the library minimises for several classes, as the docs say."""
+    if case.task == "novelty":
+        return one_class(*case.numbers)
     if case.loss == "multiclass_hinge" or (case.loss == "hinge" and joint and columns):
         return MULTICLASS_HINGE
     if case.loss == "multinomial" or (case.loss == "logistic" and joint and columns):

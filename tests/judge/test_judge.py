@@ -10,7 +10,7 @@ import pytest
 from .bounds import LONG, NormCase
 from .evidence import VALUES
 from .problems import JUDGED_LOSSES, JUDGED_NORMS, NOT_JUDGED, make_case
-from .verdict import criterion_of, judge, judge_number
+from .verdict import criterion_of, judge, judge_novelty, judge_number
 
 SEED, CASES, GROUPS = 20261116, 150, 30
 
@@ -25,6 +25,15 @@ def test_every_sentence_is_true(group):
     defaults = [
         v for v in verdicts if v.case.default and not v.case.raw and criterion_of(v.case) in (None, "convex")
     ]
+    assert {v.outcome for v in defaults} <= {"converged", "refused"}, "\n".join(map(str, defaults))
+
+
+@pytest.mark.parametrize("group", range(5))
+def test_every_sentence_about_novelty_is_true(group):
+    verdicts = [judge_novelty((SEED, index)) for index in range(group, 40, 5)]
+    told = [str(verdict) for verdict in verdicts if verdict.violations]
+    assert not told, "\n".join(told)
+    defaults = [v for v in verdicts if v.case.default and not v.case.raw]
     assert {v.outcome for v in defaults} <= {"converged", "refused"}, "\n".join(map(str, defaults))
 
 

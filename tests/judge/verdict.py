@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from references import STRATUM
+
 from .bounds import LONG, NormCase, ProblemCase, digits_are_gone, margin, normalised, training_matrices
 from .completion import Completion
 from .evidence import check_choice
-from .problems import Case, loss_of, make_case
+from .problems import Case, as_novelty, loss_of, make_case
 
 #: what says that a fit is done: the convex problem is solved to the tolerance, or a criterion is where it is flat
 DONE = ("converged", "stationary")
@@ -86,6 +88,14 @@ def judge_number(job: tuple[int, int]) -> Verdict:
     return judge(make_case(*job))
 
 
+def judge_novelty(job: tuple[int, int]) -> Verdict:
+    """Judge a case by seed and number without its targets; those of several targets or criteria are the next ones."""
+    seed, index = job
+    while (case := make_case(seed, index)).criterion is not None or np.ndim(case.y) > 1:
+        index += 10**6
+    return judge(as_novelty(case))
+
+
 def criterion_of(case: Case) -> str | None:
     """Name of the case's criterion, among all that the library offers."""
     if case.criterion is None:
@@ -96,15 +106,34 @@ def criterion_of(case: Case) -> str | None:
 
 
 def _fitted(case: Case) -> Any:
-    from kernelweave import MKLClassifier, MKLRegressor, MKLRegressorCV, kernels, losses, norms
+    from kernelweave import (
+        MKLClassifier,
+        MKLOneClass,
+        MKLRegressor,
+        MKLRegressorCV,
+        MKLSurvival,
+        kernels,
+        losses,
+        norms,
+    )
 
     spec = "precomputed" if case.stack is not None else _spec(kernels, case)
     norm = _library_norm(norms, case)
-    loss = losses.registry[case.loss](*case.numbers)
-    parameters = dict(case.parameters)
+    novelty, parameters = case.task == "novelty", dict(case.parameters)
+    loss = losses.OneClass(*case.numbers) if novelty else losses.registry[case.loss](*case.numbers)
     if parameters["solver"] == "any":
         parameters["solver"] = _some_solver(case, loss, norms.make_norm(norm), parameters)
+    if novelty:
+        for name in ("center", "fit_intercept"):
+            del parameters[name]
+        model = MKLOneClass(spec, norm=norm, nu=case.numbers[0], **parameters)
+        return model.fit(samples_of(case), sample_weight=case.sample_weight)
     make = MKLRegressor if case.task == "regression" else MKLClassifier
+    further = {}
+    if case.task == "survival":
+        make, further = MKLSurvival, {"strata": case.strata}
+        for name in ("fit_intercept", "center"):  # it has no choice there
+            parameters.pop(name)
     criterion = criterion_of(case)
     if criterion is not None:
         make = MKLRegressorCV
@@ -115,7 +144,8 @@ def _fitted(case: Case) -> Any:
             parameters["Cs"] = [0.1, 10.0, 1e3]
     if case.norm != "l1" or make is not MKLRegressorCV:
         parameters["norm"] = norm
-    return make(spec, loss=loss, **parameters).fit(samples_of(case), case.y, sample_weight=case.sample_weight)
+    estimator = make(spec, loss=loss, **parameters)
+    return estimator.fit(samples_of(case), case.y, sample_weight=case.sample_weight, **further)
 
 
 def _library_norm(norms: Any, case: Case) -> Any:
@@ -244,6 +274,11 @@ def _check_sentences(estimator: Any, violations: list[str]) -> None:
             said = re.search(r"within ([-+.e0-9]+) %", text)
             if said and not float(said[1]) / 100 >= 0.9 * certificate.relative_gap:
                 violations.append(f"{text!r} with a gap of {certificate.relative_gap:.3g}")
+            said = re.search(r"within ([-+.e0-9]+) nats per event", text)
+            if (said is None) == (certificate.unit > 0) or (
+                said and not float(said[1]) >= 0.9 * certificate.gap / certificate.unit
+            ):
+                violations.append(f"{text!r} with a gap of {certificate.gap:.3g} of {certificate.unit:.3g}")
             if np.isfinite(certificate.gap) and re.search(r"\b(nan|inf)\b", text):
                 violations.append(f"no number in {text!r}")
     if not all(isinstance(text, str) and text.strip() for text in texts):
@@ -282,18 +317,27 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight, dtype=LONG
     )
     columns = case.task == "several" or case.loss in ("multiclass_hinge", "multinomial")
+    ordered = case.loss == "ordinal"
     reading = case.parameters.get("multi_class", "joint")
     loss = loss_of(case, reading == "joint", columns)
-    if case.task == "regression":
+    if case.task == "novelty":
+        targets = [np.ones(len(case.y), dtype=LONG)]
+    elif case.task == "regression":
         each = np.ndim(case.y) == 2 and case.parameters["multi_output"] == "each"
         y = np.asarray(case.y, dtype=LONG)
         targets = list(y.T) if each else [y]
+    elif ordered:
+        targets = [np.searchsorted(np.unique(case.y), case.y).astype(LONG)]
+    elif case.task == "survival":
+        targets = [followed(case)]
     elif not columns:
         targets = [np.where(case.y == np.max(case.y), LONG(1), LONG(-1))]
     else:
         one_hot = np.where(case.y[:, None] == np.unique(case.y)[None, :], LONG(1), LONG(-1))
         targets = [one_hot] if reading != "ovr" else list(one_hot.T)
-    C = np.ravel(estimator.C_ if case.criterion is not None else case.parameters["C"])
+    C = np.ravel(estimator.C_ if case.criterion is not None else case.parameters.get("C", 0.0))
+    if case.task == "novelty":
+        C = np.array([1.0 / (case.numbers[0] * np.sum(weight))])
     lams = np.ravel(estimator.lam_) if hasattr(estimator, "lam_") else []
     made = []
     for k, y in enumerate(targets):
@@ -312,6 +356,15 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
             norm = NormCase("fixed", given=tuple(float(d) for d in np.ravel(given)))
         made.append(ProblemCase(K, unsure, y, c, loss, norm, case.parameters["fit_intercept"]))
     return made
+
+
+def followed(case: Case) -> np.ndarray:
+    """Targets as the definitions take them: times with a minus where they are censored, or their ranks by stratum."""
+    time, sign = case.y["time"], np.where(case.y["event"], LONG(1), LONG(-1))
+    if case.loss != "cox":
+        return sign * time
+    stratum = 0 if case.strata is None else np.unique(case.strata, return_inverse=True)[1]
+    return sign * (STRATUM * stratum + 1 + np.unique(time, return_inverse=True)[1])
 
 
 def _norm(case: Case, lam: float) -> NormCase:
@@ -356,7 +409,9 @@ def _check_bounds(case: Case, estimator: Any, violations: list[str]) -> None:
 
 
 def _point(estimator: Any, problems: list[ProblemCase], k: int) -> tuple:
-    """Coefficients, weights and intercept of one problem."""
+    """Coefficients, weights and intercept of one problem; the offset of novelty detection is its loss's to know."""
+    if hasattr(estimator, "offset_"):
+        return estimator.dual_coef_, estimator.weights_, 0.0
     if len(problems) == 1:
         return estimator.dual_coef_, estimator.weights_, estimator.intercept_
     return estimator.dual_coef_[:, k], estimator.weights_[k], estimator.intercept_[k]
@@ -433,6 +488,9 @@ def _check_problem(problem, certificate, beta, weights, intercept, tol, violatio
     if not certificate.primal <= nothing * (1 + tol) + slack + certificate.tiny:
         violations.append(f"objective {certificate.primal!r}, where f = 0 costs {nothing!r}")
     left = margin(problem.loss, problem.y, problem.decision(beta, weights)[0] + intercept, problem.c)
+    unit = float(np.sum(problem.c[(problem.y > 0) & (problem.c > 0)])) if problem.loss.coupled else 0.0
+    if not abs(unit - certificate.unit) <= 1e-9 * unit:
+        violations.append(f"unit {certificate.unit!r}, by definition {unit!r}")
     if abs(left - certificate.margin) > 1e-6 + slack / max(size, 1e-300):
         violations.append(f"margin {certificate.margin!r}, by definition {left!r}")
 
@@ -447,8 +505,16 @@ def _check_predictions(
         return
     said = np.asarray(estimator.predict(samples_of(case)))
     if case.task == "regression":
-        if not np.array_equal(said, decision):
+        meant = np.exp(decision) if case.loss == "poisson" else decision
+        if not np.array_equal(said, meant):
             violations.append("predictions are not the decision values")
+    elif case.task == "novelty":
+        _check_offset(case, estimator, problems[0], decision, said, violations)
+        decision = decision + estimator.offset_
+    elif case.task == "survival":
+        if not np.array_equal(said if case.loss == "cox" else -said, decision):
+            violations.append("risks are not the decision values, or minus the log times")
+        _check_hazards(case, estimator, decision, violations)
     elif not np.all(np.isin(said, case.y)):
         violations.append(f"predictions {set(said.tolist()) - set(case.y.tolist())} are no classes")
     single = len(problems) == 1
@@ -467,6 +533,33 @@ def _check_predictions(
             )
 
 
+def _check_offset(case: Case, estimator: Any, problem: ProblemCase, decision, said, violations) -> None:
+    """At most a share nu of the weight lies below the offset, at least so much not above it, and labels say which."""
+    if not np.array_equal(said, np.where(decision >= 0, 1, -1)):
+        violations.append("labels are not the signs of the decision values")
+    f, blur = problem.decision(*_point(estimator, [problem], 0)[:2])
+    share = np.asarray(problem.c / np.sum(problem.c), dtype=float)
+    slack = FORGIVEN * blur + 1e-9 * np.abs(f)
+    below, reached = share[f < estimator.offset_ - slack].sum(), share[f <= estimator.offset_ + slack].sum()
+    if below > case.numbers[0] + 1e-9 or reached < case.numbers[0] - 1e-9:
+        violations.append(f"{below:.3g} below the offset, {reached:.3g} up to it, nu = {case.numbers[0]:.3g}")
+
+
+def _check_hazards(case: Case, estimator: Any, decision: np.ndarray, violations: list[str]) -> None:
+    """Breslow's estimator, or Nelson and Aalen's on ratios of times: as many events as expected, whatever was learnt."""
+    weight = np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight
+    curves = estimator.predict_cumulative_hazard_function(samples_of(case), strata=case.strata)
+    at_times = np.array([curve(time) for curve, time in zip(curves, case.y["time"], strict=True)])
+    events, expected = np.sum(weight * case.y["event"]), np.sum(weight * at_times)
+    # a ratio of times is rounded, and may fall before its own event; so are values in single precision, or of huge kernels
+    exact = case.loss == "cox" and case.parameters.get("dtype") != "float32" and not case.raw
+    off = 1e-6 * events if exact else np.inf
+    if not abs(expected - events) <= off or not np.all(at_times >= 0):
+        violations.append(f"{events!r} events, where the baseline hazard expects {expected!r}")
+    if not np.all(estimator.predict_median(samples_of(case), strata=case.strata) >= 0):
+        violations.append("a median time is negative")
+
+
 def _check_patterns(
     case: Case, estimator: Any, completion: Completion, problems, violations: list[str]
 ) -> None:
@@ -478,6 +571,7 @@ def _check_patterns(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             decision = np.asarray(estimator._decision(samples_of(case, complete, pattern)))
+            decision = decision + getattr(estimator, "offset_", 0.0)
         if not np.all(np.isfinite(decision)):
             violations.append(f"decision values of samples with the views {pattern} are not finite")
             continue

@@ -222,7 +222,7 @@ def test_per_view_refuses():
 
 
 def test_schema_of():
-    assert Schema.of(FRAME) == Schema(5, tuple(FRAME.columns))
+    assert Schema.of(FRAME) == Schema(5, tuple(FRAME.columns), dtypes=tuple(FRAME.dtypes))
     assert Schema.of(pd.DataFrame(X)) == Schema(5, None)
     assert Schema.of(["a", "b"]) == Schema(None, None)
     assert Schema.of(np.arange(3)) == Schema(None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 import pickle
@@ -22,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from kernelweave import (
-    Flip,
+    FlipSpectrum,
     KernelFeatures,
     LPBetaClassifier,
     MeanKernelClassifier,
@@ -120,9 +121,9 @@ def test_the_same_model_comes_back(name, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]
 
 
-@pytest.mark.parametrize("transformer", [Flip(), KernelFeatures(kw.linear())])
+@pytest.mark.parametrize("transformer", [FlipSpectrum(), KernelFeatures(kw.linear())])
 def test_transformers(transformer, tmp_path):
-    samples = STACK[0] if isinstance(transformer, Flip) else X
+    samples = STACK[0] if isinstance(transformer, FlipSpectrum) else X
     transformer.fit(samples, Y)
     save(transformer, tmp_path / "t.skops")
     np.testing.assert_array_equal(
@@ -258,7 +259,7 @@ def in_other_modules(node):
             method="eskl", loss=make_similarity_loss("l1"), solver=similarity_solvers["eskl"](), tol=0.9
         ),
         SimilarityClassifier(held_similarities(STACK[:, ::5, ::5]), method="emkl", tol=0.9),
-        Flip(rule="classical"),
+        FlipSpectrum(rule="classical"),
     ],
 )
 def test_models_load_whatever_modules_their_classes_were_in(model, path):
@@ -268,7 +269,7 @@ def test_models_load_whatever_modules_their_classes_were_in(model, path):
     save(model, path)
     rewrite(path, {"schema.json": json.dumps(in_other_modules(description(path))).encode()})
     again = load(path)
-    answer = "transform" if isinstance(model, Flip) else "decision_function"
+    answer = "transform" if isinstance(model, FlipSpectrum) else "decision_function"
     np.testing.assert_array_equal(getattr(again, answer)(samples), getattr(model, answer)(samples))
     assert type(again) is type(model)
 
@@ -407,7 +408,7 @@ def test_the_list_of_orders_is_complete():
         cls = getattr(importlib.import_module(module), kind, None)
         if not hasattr(cls, "get_params"):
             continue
-        for parameter in cls._get_param_names():
+        for parameter in inspect.signature(cls.__init__).parameters:
             if any(word in parameter for word in words) and parameter not in known:
                 assert parameter in {*MACHINE, *HARMLESS}, f"{name} has {parameter}"
 

@@ -108,7 +108,8 @@ def test_a_gap_is_relative_to_the_larger_bound_however_small_that_is(loss):
         )
     exact = make_case(loss, "l1", False, C=1e6).problem
     if loss.regression:
-        rounding = exact.loss.total(exact.y, exact.y * (1 + 1e4 * np.finfo(float).eps), exact.c)
+        nearly = exact.loss.nearly_exact(exact.y, 1e4 * np.finfo(float).eps)
+        rounding = exact.loss.total(exact.y, nearly, exact.c)
         assert exact.tiny == max(rounding, np.finfo(float).tiny)
     else:
         assert exact.tiny == np.finfo(float).tiny

@@ -380,7 +380,8 @@ def test_curvature_by_steps_is_that_of_a_factorisation(monkeypatch):
     for fit_intercept in (True, False):
         problem = MKLProblem(bank, MulticlassHinge(), Block(1.0), y, 1.0, None, fit_intercept)
         exact = problem.oracle(np.full(m, 1 / m), target=1e-8, curvature=True).curvature.root.dense
-        monkeypatch.setattr(curvature, "MANY", 0)
+        monkeypatch.setattr(curvature, "EXACT_FLOPS", 0)
+        monkeypatch.setattr(curvature, "WORTH_STEPS", 0)
         monkeypatch.setattr(curvature, "MOST_STEPS", 400)
         monkeypatch.setattr(curvature, "STEPS_GAP", 1e-5)
         stepped = problem.oracle(np.full(m, 1 / m), target=1e-8, curvature=True).curvature.root.dense

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave import Denoise, SimilarityClassifier, held_similarities
+from kernelweave import DenoiseSpectrum, SimilarityClassifier, held_similarities
 from kernelweave.exceptions import KernelWeaveConvergenceWarning, KernelWeaveWarning
 from kernelweave.similarity.fits import METHODS
 
@@ -376,5 +376,5 @@ def test_holders_are_checked():
 
 
 def test_denoise_in_a_pipeline_gives_the_same_kernel():
-    step = Denoise().fit(BLOCK[0])
+    step = DenoiseSpectrum().fit(BLOCK[0])
     np.testing.assert_allclose(step.kernel_, fitted("denoise", BLOCK[0]).kernel_)

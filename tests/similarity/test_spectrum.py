@@ -15,7 +15,14 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from estimators.test_checks import of_a_fit
-from kernelweave import Denoise, Flip, Shift, SimilarityClassifier, SimilarityFeatures, Square
+from kernelweave import (
+    DenoiseSpectrum,
+    FlipSpectrum,
+    ShiftSpectrum,
+    SimilarityClassifier,
+    SimilarityFeatures,
+    SquareSpectrum,
+)
 from kernelweave.displays import SpectrumDisplay
 from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.inspection import agreement, indefiniteness
@@ -26,22 +33,22 @@ from .making import similarities
 S, Y = similarities(n=60, m=3, seed=0)
 TRAIN, TEST = np.arange(40), np.arange(40, 60)
 BLOCK, ROWS = S[0][np.ix_(TRAIN, TRAIN)], S[0][np.ix_(TEST, TRAIN)]
-ALL = [Denoise, Flip, Shift, Square]
+ALL = [DenoiseSpectrum, FlipSpectrum, ShiftSpectrum, SquareSpectrum]
 
 WHY = "the kernel of the training samples is the learned one; a row is treated as that of a new sample"
 SMOOTH = {"check_transformer_general": WHY, "check_transformer_data_not_an_array": WHY}
 
 
 @pytest.mark.gate_runs(
-    only=lambda estimator, check: isinstance(estimator, Denoise) or of_a_fit(estimator, check)
+    only=lambda estimator, check: isinstance(estimator, DenoiseSpectrum) or of_a_fit(estimator, check)
 )
 @pytest.mark.filterwarnings("ignore:the similarity is not symmetric")
 @parametrize_with_checks(
     [
-        Denoise(),
-        Denoise(rule="classical"),
-        Flip(rule="classical"),
-        Square(rule="classical"),
+        DenoiseSpectrum(),
+        DenoiseSpectrum(rule="classical"),
+        FlipSpectrum(rule="classical"),
+        SquareSpectrum(rule="classical"),
         SimilarityFeatures(),
     ],
     expected_failed_checks=lambda e: SMOOTH if getattr(e, "rule", None) == "smooth" else {},
@@ -53,10 +60,10 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize(
     ("cls", "matrix"),
     [
-        (Denoise, clip_spectrum),
-        (Flip, flip_spectrum),
-        (Shift, shift_spectrum),
-        (Square, lambda A: A @ A),
+        (DenoiseSpectrum, clip_spectrum),
+        (FlipSpectrum, flip_spectrum),
+        (ShiftSpectrum, shift_spectrum),
+        (SquareSpectrum, lambda A: A @ A),
     ],
 )
 def test_the_kernel_is_the_classical_one(cls, matrix):
@@ -65,14 +72,14 @@ def test_the_kernel_is_the_classical_one(cls, matrix):
     assert np.linalg.eigvalsh(kernel)[0] > -1e-10
 
 
-@pytest.mark.parametrize("cls", [Denoise, Flip, Square])
+@pytest.mark.parametrize("cls", [DenoiseSpectrum, FlipSpectrum, SquareSpectrum])
 def test_the_classical_rule_gives_training_rows_their_own_kernel_rows(cls):
     step = cls(rule="classical").fit(BLOCK)
     np.testing.assert_allclose(step.transform(BLOCK), step.kernel_, atol=1e-9)
 
 
 def test_shift_leaves_a_new_row_as_it_is():
-    step = Shift(rule="classical").fit(BLOCK)
+    step = ShiftSpectrum(rule="classical").fit(BLOCK)
     np.testing.assert_allclose(step.transform(ROWS), step.scale_ * ROWS, atol=1e-10)
 
 
@@ -91,7 +98,7 @@ def test_in_a_pipeline_and_a_search(cls, rule):
     pipeline = make_pipeline(cls(rule=rule), SVC(kernel="precomputed"))
     search = GridSearchCV(pipeline, {"svc__C": [0.1, 1.0, 10.0]}, cv=3).fit(BLOCK, Y[TRAIN])
     assert search.predict(ROWS).shape == (20,)
-    assert search.score(ROWS, Y[TEST]) > 0.6 or cls is Square  # squares flatten what is small here
+    assert search.score(ROWS, Y[TEST]) > 0.6 or cls is SquareSpectrum  # squares flatten what is small here
 
 
 def test_similarities_as_features():
@@ -103,19 +110,19 @@ def test_similarities_as_features():
 
 def test_bad_input_of_transformers():
     with pytest.raises(ValueError, match="must be square"):
-        Denoise().fit(BLOCK[:, :39])
+        DenoiseSpectrum().fit(BLOCK[:, :39])
     with pytest.raises(ValueError, match="NaN"):
-        Denoise().fit(np.full((3, 3), np.nan))
+        DenoiseSpectrum().fit(np.full((3, 3), np.nan))
     with pytest.raises(ValueError, match="is zero"):
-        Flip().fit(np.zeros((3, 3)))
+        FlipSpectrum().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="rule must be"):
-        Flip(rule="naive").fit(BLOCK)
+        FlipSpectrum(rule="naive").fit(BLOCK)
     with pytest.raises(ValueError, match="39 features"):
-        Shift().fit(BLOCK).transform(ROWS[:, :39])
+        ShiftSpectrum().fit(BLOCK).transform(ROWS[:, :39])
     skewed = BLOCK.copy()
     skewed[0, 1] += 1.0
     with pytest.warns(KernelWeaveWarning, match="not symmetric"):
-        Square().fit(skewed)
+        SquareSpectrum().fit(skewed)
 
 
 def test_how_indefinite():
@@ -170,7 +177,7 @@ def test_the_picture():
         before, after = (line.get_ydata() for line in drawn.lines_)
         np.testing.assert_allclose(np.sort(before), clf.eigenvalues_[1])
         assert after.min() > -1e-8
-    drawn = SpectrumDisplay.from_estimator(Denoise().fit(BLOCK))
+    drawn = SpectrumDisplay.from_estimator(DenoiseSpectrum().fit(BLOCK))
     assert drawn.label == "kernel (denoise)"
     with pytest.raises(ValueError, match="vector of eigenvalues"):
         SpectrumDisplay(np.eye(2))

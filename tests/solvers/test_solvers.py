@@ -373,8 +373,13 @@ def test_given_weights_with_zeros(solver):
 
 @pytest.mark.parametrize(
     ("loss", "value"),
-    [(name, 1.0) for name in losses if not losses[name].joint]
-    + [(name, v) for name in losses if "regression" in losses[name].tasks for v in (3.7, -1e5 / 3)],
+    [(name, 1.0) for name in losses if not (losses[name].joint or losses[name].coupled)]
+    + [
+        (name, v)
+        for name in losses
+        if "regression" in losses[name].tasks
+        for v in (3.7, 1e5 / 3 if losses[name].not_negative else -1e5 / 3)
+    ],
 )
 @pytest.mark.parametrize("norm", ["l1", "lp", "entropy", "uniform", "max"])
 def test_one_class_or_a_constant_target(loss, norm, value):
@@ -392,9 +397,9 @@ def test_one_class_or_a_constant_target(loss, norm, value):
 @pytest.mark.parametrize("norm", ["l1", "lp", "entropy", "uniform", "max"])
 @pytest.mark.filterwarnings("error")
 def test_kernels_of_zeros_leave_the_intercept(loss, norm):
-    y = np.where(np.arange(12) < 4, 1.0, -1.0)
-    value = make_loss(loss).value
-    lowest = ref.golden_section(lambda b: float(np.sum(value(y, np.full(12, b)))), -9.0, 9.0)
+    y = np.where(np.arange(12) < 4, 1.0, 0.0 if losses[loss].not_negative else -1.0)
+    total = make_loss(loss).total
+    lowest = ref.golden_section(lambda b: total(y, np.full(12, b), np.ones(12)), -9.0, 9.0)
     for solver in fitting_solvers(make_loss(loss), make_norm(norm), fit_intercept=True):
         problem = problem_of(np.zeros((3, 12, 12)), y, loss, norm)
         solution = solve(

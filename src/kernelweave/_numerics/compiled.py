@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,6 +35,10 @@ __all__ = ["inner", "intrinsic", "ir", "njit", "overload", "private_folder", "ty
 UNCOUNTED: Any = {"_nrt": False}
 #: folders of which a warning has said that something in them is damaged
 _damaged: set[str] = set()
+#: why nothing happens for a while
+ANNOUNCEMENT = (
+    "kernelweave: compiling for this machine, once (up to half a minute; `kernelweave compile` does it ahead)"
+)
 
 
 def njit(makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -111,6 +116,16 @@ def _stamp_of_all_files() -> tuple[tuple[int, int], ...]:
     return tuple((status.st_mtime_ns, status.st_size) for status in every)
 
 
+@cache
+def _announce() -> None:
+    """Say on the error stream that code is compiled, once in a process and not in its workers."""
+    import multiprocessing
+
+    if multiprocessing.parent_process() is None:
+        with suppress(Exception):  # there is no such stream, or it is closed
+            print(ANNOUNCEMENT, file=sys.stderr, flush=True)
+
+
 def _in_one_piece(dispatcher: Any) -> Any:
     """Hold Ctrl-C back while the function is compiled, and go on where its file is damaged or cannot be written."""
     if not hasattr(dispatcher, "_compile_for_args"):  # NUMBA_DISABLE_JIT leaves functions as they are
@@ -131,7 +146,10 @@ def _in_one_piece(dispatcher: Any) -> Any:
     @wraps(loading)
     def load_overload(*arguments: Any, **named: Any) -> Any:
         try:
-            return loading(*arguments, **named)
+            loaded = loading(*arguments, **named)
+            if loaded is None:
+                _announce()
+            return loaded
         except Exception as error:  # a pickle that was cut short can make its reader raise anything
             folder = kept.cache_path
             if folder not in _damaged:  # further files of a folder say nothing new

@@ -196,3 +196,27 @@ def _check_range(indices: Any, size: int, what: str, name: str) -> None:
 
 def _damaged(name: str, why: str) -> ValueError:
     return ValueError(f"{name} is a damaged sparse matrix: {why}")
+
+
+#: stored numbers of sparse rows below which compiled code is not worth loading
+FEW = 20_000
+#: share of non-zero numbers from which a product of dense matrices is quicker
+DENSE = 0.2
+
+
+def row_products(left: Any, right: Any, by_column: Any = None) -> np.ndarray:
+    """Return ``left @ right.T`` of CSR matrices, dense; ``by_column`` is right as CSC, perhaps with more rows below.
+
+    Symmetric to the bit where both are the same.
+    """
+    if left.nnz < FEW:
+        return np.asarray((left @ right.T).toarray())
+    if right.nnz > DENSE * right.shape[0] * right.shape[1]:
+        mine = left.toarray()
+        return np.asarray(mine @ (mine if left is right else right.toarray()).T)
+    from .passes import add_products
+
+    columns = right.tocsc() if by_column is None else by_column
+    out = np.zeros((left.shape[0], right.shape[0]))
+    add_products(left.indptr, left.indices, left.data, columns.indptr, columns.indices, columns.data, out)
+    return out

@@ -439,3 +439,28 @@ def complete(matrix):
                         matrix[j, i] = matrix[i, j]
                     else:
                         matrix[i, j] = matrix[j, i]
+
+
+@njit(makes_arrays=False, nogil=True)
+def add_products(
+    starts: np.ndarray,
+    columns: np.ndarray,
+    values: np.ndarray,
+    tops: np.ndarray,
+    rows: np.ndarray,
+    others: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Add to ``out`` the products of CSR rows with the first rows of a matrix that is given by its columns (CSC).
+
+    Rows in a column are in order, and those beyond the columns of ``out`` are left out.  Terms of an entry are added in
+    the order of the columns, from both sides alike: products of a matrix with itself are symmetric to the bit.
+    """
+    for i in range(out.shape[0]):
+        for p in range(starts[i], starts[i + 1]):
+            value = values[p]
+            for q in range(tops[columns[p]], tops[columns[p] + 1]):
+                row = rows[q]
+                if row >= out.shape[1]:
+                    break
+                out[i, row] += value * others[q]

@@ -11,9 +11,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 #: files with a limit, by version of the control groups; beyond ``high`` a process is slowed down to a standstill
 _CGROUP_FILES = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
@@ -198,7 +199,11 @@ def by_rows(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndar
     if n < 4 * PART_ROWS:
         return function(*arrays)
     parts = [slice(top, top + PART_ROWS) for top in range(0, n, PART_ROWS)]
-    return np.concatenate(in_threads(lambda part: function(*(array[part] for array in arrays)), parts))
+    from numpy import (
+        concatenate,
+    )  # not at the top: ``kernelweave inspect`` asks for memory and needs no numpy
+
+    return concatenate(in_threads(lambda part: function(*(array[part] for array in arrays)), parts))
 
 
 @cache

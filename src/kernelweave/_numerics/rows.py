@@ -15,7 +15,6 @@ import numpy as np
 
 from .._typing import Array
 from .compiled import inner, njit
-from .passes import copy_vector
 
 #: rows beyond which every eighth row is settled first: from the shift found there few rows have to move
 MANY, EVERY = 1000, 8
@@ -390,10 +389,6 @@ def bounds_at(own, c, intercept, beta, product, b):
 # nothing is lost where they are small beside the bound.
 
 
-#: steps in a row after which what is left, a share of all coefficients no larger than that, is rounding
-STUCK, ROUNDING = 2, 1e-9
-
-
 @inner()
 def _respond(product, i, own, c, b, centre, hold, t, order, out):
     """Fill ``out`` with the response of row i; ``product`` and ``b`` are at the point asked for."""
@@ -445,122 +440,8 @@ def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
 
 
 @njit(cache=True)
-def free_directions(beta, own, c):
-    """Orthonormal directions ``Q (f, k)`` in which rows can move, entries at their bounds held, and the row of each."""
-    n, k = beta.shape
-    loose = np.zeros(n, dtype=np.int64)
-    f = 0
-    for i in range(n):
-        for y in range(k):
-            loose[i] += beta[i, y] < (c[i] if y == own[i] else 0.0)
-        f += max(loose[i] - 1, 0)
-    where, Q = np.empty(f, dtype=np.int64), np.zeros((f, k))
-    at = np.empty(k, dtype=np.int64)
-    f = 0
-    for i in range(n):
-        if loose[i] < 2:
-            continue
-        a = 0
-        for y in range(k):
-            if beta[i, y] < (c[i] if y == own[i] else 0.0):
-                at[a] = y
-                a += 1
-        for q in range(1, a):  # Helmert's contrasts
-            size = 1.0 / np.sqrt(q * (q + 1.0))
-            for p in range(q):
-                Q[f, at[p]] = size
-            Q[f, at[q]] = -q * size
-            where[f] = i
-            f += 1
-    return where, Q
-
-
-@inner(fastmath={"contract", "reassoc"})
-def _forward(L, x):
-    """Solve ``L y = x`` in place for every column of ``x' (columns, f)``."""
-    f = L.shape[0]
-    for column in range(x.shape[0]):
-        v = x[column]
-        for p in range(f):
-            row = L[p]
-            total = 0.0
-            for q in range(p):
-                total += row[q] * v[q]
-            v[p] = (v[p] - total) / row[p]
-
-
-@inner(fastmath={"contract", "reassoc"})
-def _backward(L, v):
-    """Solve ``L' z = v`` in place."""
-    for p in range(v.size - 1, -1, -1):
-        row = L[p]
-        v[p] /= row[p]
-        z = v[p]
-        for q in range(p):
-            v[q] -= row[q] * z
-
-
-@njit(cache=True)
-def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
-    """Newton's step of U, as moves of the rows, and of b (``shift``, filled).
-
-    On the free directions z and with M = K + hold there, ``M z + Q b = Q'K rest`` and ``Q'z - stay b = off``.
-    """
-    k, f = rest.shape[1], where.size
-    moves = -rest
-    shift[:] = 0.0
-    if f == 0:
-        if intercept:
-            for y in range(k):
-                shift[y] = -off[y] / stay
-        return moves
-    block = np.dot(Q, Q.T)
-    for p in range(f):
-        row = K[where[p]]
-        for q in range(f):
-            block[p, q] *= row[where[q]]
-        block[p, p] += hold[where[p]]
-    L = np.linalg.cholesky(block)
-    right = np.zeros((1, f))
-    pull = np.zeros(k)
-    rows, classes = np.nonzero(rest)  # few, once steps are full
-    last = -1
-    for p in range(f):
-        if where[p] != last:
-            last = where[p]
-            pull[:] = 0.0
-            row = K[last]
-            for a in range(rows.size):
-                pull[classes[a]] += row[rows[a]] * rest[rows[a], classes[a]]
-        for y in range(k):
-            right[0, p] += pull[y] * Q[p, y]
-    _forward(L, right)
-    z = right[0]
-    if intercept:
-        normals = Q.T.copy()
-        _forward(L, normals)
-        bends, axes = np.linalg.eigh(np.dot(normals, normals.T))
-        asked = np.dot(normals, z) - off
-        most = bends[k - 1] + stay
-        for a in range(k):
-            bend = max(bends[a], 0.0) + stay
-            if bend > 1e-15 * most:  # all classes together are shifted by nothing
-                along = 0.0
-                for y in range(k):
-                    along += axes[y, a] * asked[y]
-                for y in range(k):
-                    shift[y] += axes[y, a] * along / bend
-        z -= np.dot(shift, normals)
-    _backward(L, z)
-    for p in range(f):
-        for y in range(k):
-            moves[where[p], y] += z[p] * Q[p, y]
-    return moves
-
-
-@njit(cache=True)
-def _length(product, change, own, c, b, shift, centre, hold, U, moves):
-    """Length of a step, at most 1, at whose end the objective still falls: near the root of its slope, from below."""
+def step_length(product, change, own, c, b, shift, centre, hold, U, moves):
+    """Return a length of the step, at most 1, at whose end the objective still falls: near the root of its slope."""
     low, high = 0.0, 1.0
     first = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 0.0)
     at_high = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 1.0)
@@ -583,57 +464,13 @@ def _length(product, change, own, c, b, shift, centre, hold, U, moves):
 
 
 @njit(cache=True)
-def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, enough):
-    """Minimise the smoothed problem around ``centre (n, k)`` by Newton's method.
-
-    ``product``, at first ``(K centre)'``, and the intercepts b move along, in place.  ``hold`` are the rows' proximal
-    terms, ``stay`` damps the intercepts, ``most`` limits the steps, and ``enough`` is the sum of what may be left of
-    rows and columns.
-
-    Returns the responses, rows of the dual set whose columns sum to zero once the steps have converged, and the steps
-    taken, which are ``most`` where they did not.
-    """
+def respond(product, own, c, b, centre, hold, beta):
+    """Fill ``beta`` with the responses of all rows."""
     n, k = centre.shape
-    U, beta = centre.copy(), np.zeros((n, k))
-    off, shift = np.zeros(k), np.zeros(k)
     t, order = np.empty(k), np.empty(k, dtype=np.int64)
-    steps, stuck, least = 0, 0, np.inf
-    while True:
-        for i in range(n):
-            if c[i] > 0.0:
-                _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, order, beta[i])
-        rest = U - beta
-        left, size = 0.0, 0.0
-        off[:] = 0.0
-        for i in range(n):
-            for y in range(k):
-                left += abs(rest[i, y])
-                size += abs(beta[i, y])
-                off[y] -= beta[i, y]
-        if not intercept:
-            off[:] = 0.0
-        for y in range(k):
-            left += abs(off[y])
-        stuck = 0 if left <= 0.5 * least else stuck + 1
-        least = min(least, left)
-        if left <= max(enough, 1e-13 * size) or steps == most:
-            break
-        if stuck >= STUCK and left <= ROUNDING * size:
-            break
-        where, Q = free_directions(beta, own, c)
-        moves = _direction(K, where, Q, rest, off, hold, stay, intercept, shift)
-        change = np.zeros((k, n))
-        add_products(K, moves, change)
-        alpha = _length(product, change, own, c, b, shift, centre, hold, U, moves)
-        if alpha == 0.0:
-            steps = most
-            break
-        steps += 1
-        U += alpha * moves
-        product += alpha * change
-        b += alpha * shift
-    add_products(K, beta - U, product)
-    return beta, steps
+    for i in range(n):
+        if c[i] > 0.0:
+            _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, order, beta[i])
 
 
 # Exact ascent on the dual, one sample's row of coefficients at a time.
@@ -641,7 +478,7 @@ def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, eno
 #     maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2     over the rows' dual set
 #
 # With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the identity.  b and
-# rho hold the column sums at zero (an augmented Lagrangian, ``ascend_to``); both are zero without an intercept.
+# rho hold the column sums at zero (an augmented Lagrangian); both are zero without an intercept.
 
 
 @inner(fastmath={"contract", "reassoc"})
@@ -714,55 +551,3 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
                 sums[j] += change[j]
             _add_row(product, K[i], change)
     return updates
-
-
-@njit(cache=True)
-def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, attempts, fewest):
-    """Run epochs over the rows until the relative gap is ``target`` or Newton's method is expected to be quicker.
-
-    After every few epochs the multipliers b move by the column sums, and a copy of the rows that is moved into the dual
-    set is evaluated with the best intercepts for it; the best of these is returned in place of ``beta, product, b``.
-    Returns the primal and dual bounds there, the rows moved, and whether there is no point in more attempts.
-    """
-    done = False
-    primal, dual = bounds_at(own, c, intercept, beta, product, b)
-    rows, scores, multipliers = beta.copy(), product.copy(), b.copy()
-    gaps = np.empty(attempts + 1)
-    gaps[0] = (primal - dual) / max(abs(primal), abs(dual), 1e-300)
-    updates, work = 0, 0.0
-    for attempt in range(attempts):
-        goal = 0.3 * target * max(abs(primal), abs(dual))
-        moved = ascend(K, own, c, rows, scores, multipliers, penalty, goal, epochs, attempt)
-        updates += moved
-        inside, its_scores, its_b = rows.copy(), scores.copy(), multipliers.copy()
-        if intercept:
-            for y in range(b.size):
-                multipliers[y] += penalty * np.sum(rows[:, y])
-            copy_vector(multipliers, its_b)
-        move_into_set(K, own, c, intercept, inside, its_scores)
-        upper, lower = bounds_at(own, c, intercept, inside, its_scores, its_b)
-        gap = (upper - lower) / max(abs(upper), abs(lower), 1e-300)
-        if gap < gaps[attempt]:
-            for i in range(own.size):
-                copy_vector(inside[i], beta[i])
-            for y in range(b.size):
-                copy_vector(its_scores[y], product[y])
-            copy_vector(its_b, b)
-            primal, dual = upper, lower
-        gaps[attempt + 1] = min(gap, gaps[attempt])
-        if gaps[attempt + 1] <= target or moved == 0:
-            done = True
-            break
-        work += 6.0 * moved * own.size
-        # operations in which a round of Newton steps is expected to leave 1/e of the gap
-        free = float(free_directions(beta, own, c)[0].size)
-        other = 2.0 * free**3 + 100.0 * free**2 + 500.0 * own.size
-        # progress is not even: what counts are as many attempts as cost half of what Newton's method would
-        each = work / (attempt + 1)
-        window = max(fewest, int(0.5 * other / each) + 1)
-        if attempt + 1 >= window:
-            gained = np.log(gaps[attempt + 1 - window] / gaps[attempt + 1])
-            if gained * other < each * window:
-                done = True
-                break
-    return primal, dual, updates, done

@@ -220,7 +220,19 @@ class BoundKernels:
         return made
 
     def restrict(self, kernels: Index, weights: Array, coef: Array) -> list[Term]:
-        """Return the term of some kernels, with what it needs of the samples; ``weights`` are those of all kernels."""
+        """Return the terms of some kernels, with what they need of samples; ``weights`` are those of all kernels.
+
+        Of kernels with sparse features that is the direction of the function, and no sample.
+        """
+        factors = self.direction is None and not self.normaliser.center and self.normaliser.diagonal is None
+        sparse = np.array([factors and kernel.nonzeros is not None for kernel in self.kernels], dtype=bool)
+        if sparse.any() and (chosen := kernels[sparse[kernels]]).size:
+            along, used = self.choose(chosen), support(coef)
+            Z, along.starts = stack_features(along.kernels, take(self.samples, used))
+            along.samples, along.direction = None, np.asarray(Z.T @ coef[used], dtype=float)
+            others = kernels[~sparse[kernels]]
+            terms = self.restrict(others, weights, coef) if others.size else []
+            return [Term(along, chosen, weights[..., chosen], coef[used]), *terms]
         kept = self.choose(kernels)
         # where kernels are centred, the row means of new rows run over all training samples
         if self.direction is None and not self.normaliser.center:
@@ -302,21 +314,32 @@ class BoundKernels:
             direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
             out += np.asarray(others @ direction, dtype=float)
         matrices = np.setdiff1d(np.arange(len(self.kernels)), explicit)
+        if known.keeps_powers():  # objects are read once, not in every block
+            prepared = {int(j): self.kernels[j].prepare(self.samples) for j in matrices}
+            for j, (kernel, own) in prepared.items():
+                if own is self.samples:
+                    continue
+                rows = self.kernels[j].prepare(new)[1]
+                for part in row_slices(len(out), len(coef)):
+                    entries = kernel(take(rows, np.arange(part.start, part.stop)), own)
+                    _add_products([(0, entries)], (weights * known.scale)[..., [j]], coef, out[part])
+            matrices = np.array([j for j in matrices if prepared[j][1] is self.samples], dtype=np.intp)
         if matrices.size:
             self._add_matrices(new, matrices, weights, coef, np.dtype(dtype), out)
         return out
 
     def _along(self, direction: Array, new: Any, weights: Array) -> Array:
         """Values at new rows from their features, block by block."""
-        source = as_rows(new)
-        _, starts = stack_features(self.kernels, source[:1])
+        starts = np.asarray(self.starts)
         mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        out = np.empty((len(source), *direction.shape[1:]))
-        height = max(64, BLOCK_BYTES // (8 * max(1, int(starts[-1]))))
-        for top in range(0, len(source), height):
-            rows = slice(top, min(len(source), top + height))
+        out = np.empty((n_samples(new), *direction.shape[1:]))
+        few = [kernel.nonzeros for kernel in self.kernels]
+        width = int(starts[-1]) if None in few else int(sum(number or 0.0 for number in few))
+        height, source = max(64, BLOCK_BYTES // (8 * max(1, width))), as_rows(new) if None in few else new
+        for top in range(0, len(out), height):
+            rows = slice(top, min(len(out), top + height))
             Z, _ = stack_features(self.kernels, source[rows])
             out[rows] = Z @ direction
         return out

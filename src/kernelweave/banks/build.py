@@ -139,6 +139,7 @@ class _Block(NamedTuple):
     """Rows ``top .. bottom - 1`` of a base, which some views are powers of."""
 
     kernel: Kernel
+    samples: Any
     views: list[int]
     diagonal: Array
     #: gives distances where they are squared distances between points; what all blocks need is computed once
@@ -146,9 +147,9 @@ class _Block(NamedTuple):
     top: int
     bottom: int
 
-    def base(self, samples: Any) -> Array:
+    def base(self) -> Array:
         """Return the entries of these rows and columns ``0 .. bottom - 1``, whose diagonal is exact."""
-        top, bottom = self.top, self.bottom
+        top, bottom, samples = self.top, self.bottom, self.samples
         if self.distances is not None:
             entries = self.distances(top, bottom)
         elif bottom - top == self.diagonal.size:
@@ -191,7 +192,7 @@ def _powers(
         _fill_powers(kernels, chains, groups, samples, normaliser, store, offsets, rate, threads)
     for views in () if powers else groups:  # stored normalised, so that the scale is in the matrices
         first, everyone = heads[views[0]], np.arange(n)
-        base = _Block(first, views, first.base_diag(samples), None, 0, n).base(samples)
+        base = _Block(first, samples, views, first.base_diag(samples), None, 0, n).base()
         for v in views:
             j, entries = chains[v].kernels[0], heads[v].of_base(base)
             normaliser.learn(j, np.diagonal(entries).copy(), np.mean(entries, axis=1))
@@ -237,22 +238,23 @@ def _fill_powers(
             families.append((points, views))
             ones += held
             continue
-        diagonal = first.base_diag(samples)
+        worker, prepared = first.prepare(samples)
+        diagonal = worker.base_diag(prepared)
         if first.decay and not np.any(diagonal):  # a diagonal of ones: nothing to compute
             ones += held
         else:
             for j in held:
                 normaliser.learn(j, kernels[j].of_base(diagonal))
         among = distances_among(points) if points is not None and n * n > CACHED_ENTRIES else None
-        row_blocks = _row_blocks(n, first, points is not None)
-        blocks += [_Block(first, views, diagonal, among, top, bottom) for top, bottom in row_blocks]
+        row_blocks = _row_blocks(n, first, points is not None or prepared is not samples)
+        blocks += [_Block(worker, prepared, views, diagonal, among, *rows) for rows in row_blocks]
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
     if families:
         _fill_families(families, heads, store, offsets, threads)
 
     def fill(block: _Block) -> None:
-        base = block.base(samples)
+        base = block.base()
         for v in block.views:
             last = base if v == block.views[-1] else None  # the last may overwrite what all of them come from
             entries = base if rate[v] > 0 else heads[v].of_base(base, out=last)

@@ -48,6 +48,8 @@ class Abilities:
     planes: bool = False
     #: the norm has closed-form weights
     analytic: bool = False
+    #: samples stand in each other's losses: sums over all of them are what features can be asked for
+    coupled: bool = False
     #: loss and norm by name, for messages
     names: str = "this loss and norm"
 
@@ -199,7 +201,8 @@ class Case:
         self.suits_blocks = n >= MANY_SAMPLES and facts.unranked == 0 and facts.rank <= n
         self.suits_blocks &= not thin(n, facts.m, facts.rank)
         #: an open solver will go over explicit features of all kernels, which fit
-        self.by_blocks = is_open and "block_descent" in self.can.serves and self.suits_blocks
+        sums = self.can.coupled and not self.can.serves.isdisjoint(ON_SUMS)
+        self.by_blocks = is_open and (sums or "block_descent" in self.can.serves) and self.suits_blocks
         self.by_blocks &= self.storage in ("auto", "lowrank") and facts.every.feature_bytes <= self.memory
         #: the mixed kernel will be wanted
         self.mixes = asked.mixes and not self.by_blocks
@@ -349,8 +352,8 @@ KEEPING = (
     ),
     Rule(
         "features for blocks",
-        "`block_descent` serves loss and norm, n >= 500, every kernel has at most n features, all of them fit into "
-        "memory, and it is not one kernel per term of a text",
+        "`block_descent` serves loss and norm (`lbfgs` or `proximal_newton` a loss of all samples together), n >= 500, "
+        "every kernel has at most n features, all of them fit into memory, and it is not one kernel per term of a text",
         lambda c: c.in_memory and c.by_blocks,
         "n = {0:n}, {0:all_features} in {0:features} of {0:memory}, where a mixed kernel is n x n",
         words="explicit features", representation="features", storage="lowrank", size="stored",
@@ -471,6 +474,16 @@ SOLVING = (
         "blocks of features", "explicit features are in memory as above, and n >= 1000 or the loss is logistic",
         lambda c: c.at_hand and c.suits_blocks and c.serves("block_descent") and (c.can.sigmoid or c.n >= QUADRATIC),
         "explicit features of {0:n} samples never need a mixed kernel", solver="block_descent",
+    ),
+    Rule(
+        "sums over features", "the same with a loss of all samples together",
+        lambda c: c.at_hand and c.suits_blocks and c.can.coupled and c.serves("lbfgs"),
+        "explicit features of {0:n} samples never need a mixed kernel", solver="lbfgs",
+    ),
+    Rule(
+        "sums over features, with corners", "the same, and the norm has corners",
+        lambda c: c.at_hand and c.suits_blocks and c.can.coupled and c.serves("proximal_newton"),
+        "explicit features of {0:n} samples never need a mixed kernel", solver="proximal_newton",
     ),
     Rule(
         "a mixed kernel of some samples", "the mixed kernel of all samples takes more than a quarter of the memory",

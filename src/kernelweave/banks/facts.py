@@ -123,7 +123,10 @@ def chains_of(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]
 def feature_bytes(
     kernels: Sequence[Kernel], samples: Any, ranks: Sequence[int | None], explicit: Index
 ) -> int:
-    """Return the bytes of the explicit features; those of sparse samples are stored without their zeros."""
+    """Return the bytes of the explicit features; sparse ones, and those of sparse samples, without their zeros."""
+    few = [kernels[j].nonzeros for j in explicit]
+    if few and None not in few:
+        return int(12 * n_samples(samples) * sum(number or 0.0 for number in few))
     dense = 8 * n_samples(samples) * sum(ranks[j] or 0 for j in explicit)
     if not sp.issparse(samples):
         return dense

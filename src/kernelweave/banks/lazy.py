@@ -52,6 +52,8 @@ class Computed(Storage):
         self.threads = threads
         self.mixed_itemsize = self.dtype.itemsize
         self._narrow: NarrowFamilies | None = None
+        #: by kernel, one that takes the samples in another form, and they in that form
+        self._prepared: dict[int, tuple[Kernel, Any]] = {}
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
@@ -64,7 +66,11 @@ class Computed(Storage):
         """Yield the entries of every kernel in turn, which the next overwrites; those of a family share their base."""
         left, right = take(self.samples, rows), take(self.samples, cols)
         for group in base_groups(self.kernels, np.unique(kernels)):
-            base = self.kernels[group[0]].base(left, right)
+            if group[0] not in self._prepared:
+                self._prepared[group[0]] = self.kernels[group[0]].prepare(self.samples)
+            worker, samples = self._prepared[group[0]]
+            own = samples is not self.samples
+            base = worker.base(take(samples, rows), take(samples, cols)) if own else worker.base(left, right)
             if self.kernels[group[0]].decay:  # only exponentials gain by it, and powers would overflow
                 base = base.astype(self.dtype, copy=False)
             buffer = np.empty((rows.size, cols.size), dtype=base.dtype)

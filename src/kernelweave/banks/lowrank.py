@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._numerics.matrices import check_sparse
+from .._numerics.matrices import check_sparse, row_products
 from .._typing import Array, Index
 from ._base import Storage, support
 from .decide import Decision
@@ -26,7 +26,7 @@ MIXED_ENTRIES = 400_000_000
 def loss_and_gradient(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
     """Loss at decision values ``(n, k)``, and its gradient there; targets of one column have no second axis."""
     values = f[:, 0] if y.ndim == 1 else f
-    return loss.total(y, values, c), (c * loss.gradient(y, values)).reshape(f.shape)
+    return loss.total(y, values, c), loss.total_gradient(y, values, c).reshape(f.shape)
 
 
 def row_lengths(Z: Any, mixing: Array) -> Array:
@@ -330,7 +330,9 @@ class FeatureMatrix(FeatureStorage):
         used = np.flatnonzero(mixing)
         z = self.features[:, used]
         if sp.issparse(z):
-            return np.asarray((z.multiply(mixing[used]) @ z.T).toarray(), dtype=float)
+            root = np.sqrt(mixing[used])
+            z = sp.csr_matrix(z.multiply(root), dtype=float)
+            return row_products(z, z)
         return np.asarray((z * mixing[used]) @ z.T, dtype=float)
 
     def diag(self) -> Array:

@@ -390,6 +390,8 @@ class FeatureStream(FeatureStorage):
         return f, a, adjoint, lengths
 
     def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
+        if loss.coupled:  # all decision values first
+            return super().loss_sweep(w, b, loss, y, c)
         value, adjoint, sums = 0.0, np.zeros(w.shape), np.zeros(w.shape[1])
         narrow = w.astype(self.dtype, copy=False)
         for rows, Z in self.blocks():

@@ -1,4 +1,4 @@
-"""The command line: ``kernelweave fit``, ``predict``, ``inspect``, ``report``, ``demo``, ``methods``, ``reproduce``.
+"""The command line, whose commands are those of the last line here.
 
 The modules of the commands import nothing heavy at the top, so that ``kernelweave --help`` answers at once.
 """
@@ -9,7 +9,7 @@ import click
 
 from .. import __version__
 from ._terminal import Commands
-from .commands import demo, inspect, methods, predict, report, reproduce
+from .commands import compare, compile_code, demo, example, inspect, methods, predict, report, reproduce
 from .fit import fit
 
 __all__ = ["main"]
@@ -21,11 +21,12 @@ def main() -> None:
     """Multiple kernel learning with a proof of how close to optimal a fit is.
 
     \b
+    kernelweave example omics
     kernelweave fit data.csv --target label --model model.skops --report report.html
     kernelweave inspect model.skops
     kernelweave predict model.skops new.csv -o predictions.csv
     """
 
 
-for command in (fit, predict, inspect, report, demo, methods, reproduce):
+for command in (fit, predict, inspect, report, compare, example, demo, methods, reproduce, compile_code):
     main.add_command(command)

@@ -9,8 +9,8 @@ from typing import Any
 
 from ._terminal import say
 
-COLUMNS = ("numbers", "categories")
-TASKS = ("classification", "regression")
+COLUMNS = ("numbers", "categories", "objects")
+TASKS = ("classification", "regression", "novelty")
 
 
 @dataclass
@@ -18,12 +18,14 @@ class Note:
     """Note of ``fit`` beside a model, so that ``predict`` and ``report`` know what to do with a table."""
 
     data: str  # name of the file that the model was fitted on
-    target: str  # column of the labels
-    task: str  # whether they are classes or numbers
+    target: str  # column of the labels; empty where nothing but novelty is predicted
+    task: str  # whether they are classes or numbers, or there are none
     id: str | None  # column that names the rows
     rows: int  # number of training samples
     views: dict[str, list[str]] = field(default_factory=dict)  # columns of each; empty where none was named
-    columns: dict[str, str] = field(default_factory=dict)  # numbers or categories; empty for matrices
+    columns: dict[str, str] = field(
+        default_factory=dict
+    )  # numbers, categories or objects; empty for matrices
     gram: list[str] = field(default_factory=list)  # names of the kernel matrices; empty for columns
     missing: str = "error"  # what became of rows that lack a view
     fold_groups: str | None = None  # column whose rows of the same value were held out together
@@ -32,6 +34,7 @@ class Note:
     strip: bool = False  # whether white space around texts was removed
     categories: dict[str, list[str]] = field(default_factory=dict)  # those of the training table, by column
     reading: dict[str, Any] = field(default_factory=dict)  # what was done to the table: ``Remarks.as_dict()``
+    guessing: float | None = None  # score of always saying the most frequent class, or the mean
     command: str | None = None  # the command that was typed
     C: float | None = None  # what cross-validation chose, for a regression
 
@@ -188,8 +191,11 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     if hasattr(estimator, "noise_rate_"):
         facts["noise_rate"] = float(estimator.noise_rate_)
         facts["noise_rate_interval"] = [float(end) for end in estimator.noise_rate_interval_]
+    if isinstance(note.get("guessing"), float):  # files of earlier versions do not have it
+        facts["score_of_guessing"] = note["guessing"]
     if hasattr(estimator, "best_score_"):
         facts["cross_validated_score"] = float(estimator.best_score_)
+        facts["scoring"] = str(estimator.scoring or ("accuracy" if facts["classes"] else "R2"))
     return facts
 
 
@@ -226,13 +232,15 @@ def _norm(estimator: Any) -> str | float:
 
 def in_words(facts: dict[str, Any]) -> str:
     """Write the facts for people."""
-    from ._terminal import on_one_line, table
+    from ._terminal import on_one_line, strip, table
 
     facts = on_one_line(facts)
     C = ", ".join(f"{c:g}" for c in (facts["C"] if isinstance(facts["C"], list) else [facts["C"]]))
     what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
+    if facts.get("task") == "novelty":
+        what = "what is usual"
     # models that were saved from Python have no table behind them
-    target = "" if facts["target"] is None else f" for {facts['target']!r}"
+    target = f" for {facts['target']!r}" if facts["target"] else ""
     fitted = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
     lines = [
         f"{facts['model']}{target} ({what}){fitted}",
@@ -243,12 +251,21 @@ def in_words(facts: dict[str, Any]) -> str:
         lines.append(facts["decision"])
     if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
         lines.append(facts["weights_in_words"])
+    if "cross_validated_score" in facts and "score_of_guessing" in facts:
+        nothing = "the most frequent class" if facts["classes"] else "the mean"
+        lines.append(
+            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting); "
+            f"always {nothing}: {facts['score_of_guessing']:.3f}"
+        )
+    elif "score_of_guessing" in facts:
+        lines.append("no score: nothing was held out to choose C; --report compares on held-out folds")
     if "noise_rate" in facts:
         rate, low, high = (f"{100 * r:.1f}" for r in (facts["noise_rate"], *facts["noise_rate_interval"]))
         lines.append(f"noise rate {rate} % (between {low} and {high} %)")
     if len(facts["views"]) > 1:
-        rows = [[n, f"{w:.3f}"] for n, w in sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]]
-        head = ["view", "weight"]
+        heaviest = sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]
+        rows = [[name, f"{weight:.3f}", strip(weight)] for name, weight in heaviest]
+        head = ["view", "weight", "share"]
         ties = facts.get("tied_choices")
         if ties:
             several = len({choice["norm"] for choice in ties["choices"]}) > 1
@@ -256,7 +273,7 @@ def in_words(facts: dict[str, Any]) -> str:
             for row in rows:
                 low, high = ties["views"][row[0]]
                 row.append(f"{low:.3f} to {high:.3f}")
-        lines += ["", table(head, rows, right=range(1, len(head)))]
+        lines += ["", table(head, rows, right=[1, 3])]
     rows = [[w["kernel"], f"{w['weight']:.3f}"] for w in facts["weights"][:TOP]]
     lines += ["", table(["kernel", "weight"], rows, right=[1])]
     rest = facts["weights"][TOP:]

@@ -12,12 +12,7 @@ from click import UsageError
 
 from .._components import nearest
 from ._tables import Format
-from ._views import kernel_names, views_of_options
-
-#: words of other libraries for kernels
-OTHER_WORDS = {
-    "rbf": "gaussian", "poly": "polynomial", "squared_exponential": "gaussian", "exponential": "laplacian"
-}  # fmt: skip
+from ._views import kernel_names, views_of_objects, views_of_options
 
 
 @dataclass(frozen=True)
@@ -28,6 +23,7 @@ class Options:
     target: str
     views_file: Path | None = None
     views: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
     kernels: str | None = None
     gram: tuple[Path, ...] = ()
     C: str | None = None
@@ -37,6 +33,7 @@ class Options:
     scoring: str | None = None
     class_weight: str | None = None
     noise_rate: str | None = None
+    novelty: float | None = None
     task: str = "auto"
     drop: tuple[str, ...] = ()
     identity: str | None = None
@@ -53,7 +50,9 @@ class Options:
     @property
     def chooses(self) -> bool:
         """Whether C, or the norm, is chosen by cross-validation."""
-        return self.noise_rate is None and (self.C in (None, "cv") or bool(self.norms))
+        return (self.noise_rate, self.novelty) == (None, None) and (
+            self.C in (None, "cv") or bool(self.norms)
+        )
 
     @property
     def tried_norms(self) -> list[Any]:
@@ -64,9 +63,13 @@ class Options:
 
 def check_options(options: Options) -> None:
     """Refuse, as a wrong command, options that contradict each other or that would be ignored."""
+    if options.novelty is not None:
+        _check_novelty(options, options.novelty)
+    elif not options.target:
+        raise UsageError("Missing option '--target'.")
     _check_columns(options)
     _check_kernels(options)
-    if options.missing != "error" and not (options.views or options.views_file):
+    if options.missing != "error" and not (options.views or options.views_file or options.objects):
         raise UsageError("--missing is about views: name them with --view or --views")
     if options.min_size != 1 and options.gmt is None and options.groups is None:
         raise UsageError("--min-size is about the groups of --gmt or --groups")
@@ -122,8 +125,8 @@ def _check_columns(options: Options) -> None:
                 f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: leave --drop "
                 "away"
             )
-    roles |= {options.target: "--target"} | dict.fromkeys(options.drop, "--drop")
-    for view in views_of_options(options.views):
+    roles |= dict.fromkeys(filter(None, [options.target]), "--target") | dict.fromkeys(options.drop, "--drop")
+    for view in [*views_of_options(options.views), *views_of_objects(options.objects)]:
         for column in view.columns:
             if column in roles:
                 raise UsageError(
@@ -148,8 +151,31 @@ def _check_kernels(options: Options) -> None:
             )
     elif len(names) > 1:
         raise UsageError(f"{names[0]} and {names[1]} both say what the kernels are: give one of them")
-    elif options.kernels is not None:
-        named_kernels(options.kernels)
+    elif options.kernels is not None and not named_kernels(options.kernels) and options.objects:
+        raise UsageError(
+            f"--objects and --kernels {options.kernels} both say what the kernels are: give kernels by name "
+            "(--kernels linear,gaussian), which the other columns then get"
+        )
+    if options.objects and (other := next((n for n in names if n not in ("--view", "--kernels")), None)):
+        raise UsageError(f"--objects and {other} both say what the kernels are: give one of them")
+
+
+def _check_novelty(options: Options, nu: float) -> None:
+    """Refuse what MKLOneClass would ignore."""
+    ignored = {
+        "--target": options.target, "--C": options.C, "--norms": options.norms, "--loss": options.loss,
+        "--scoring": options.scoring, "--class-weight": options.class_weight, "--noise-rate": options.noise_rate,
+        "--fold-groups": options.fold_groups, "--task": options.task != "auto",
+    }  # fmt: skip
+    for option, value in ignored.items():
+        if value:
+            remedy = "--drop its column" if option == "--target" else f"leave {option} away"
+            raise UsageError(
+                f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; "
+                f"{remedy}"
+            )
+    if not 0.0 < nu <= 1.0:
+        raise UsageError(f"--novelty is a share in (0, 1], got {nu:g}")
 
 
 def _check_noise(options: Options) -> None:
@@ -181,6 +207,7 @@ def named_kernels(text: str) -> tuple[str, ...]:
     (('linear', 'gaussian'), ())
     """
     from .. import kernels as kw
+    from ..kernels.papers import OTHER_WORDS
 
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     known = kernel_names()
@@ -260,6 +287,10 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
 
     classify = task == "classification"
     settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
+    if options.novelty is not None:
+        if options.norm is not None:
+            settings["norm"] = norm_of(options.norm, "--norm")
+        return kw.MKLOneClass(kernels, nu=options.novelty, missing=options.missing, **settings)
     if options.noise_rate is not None and not classify:
         raise ValueError("--noise-rate is about wrong labels: the target here is a number")
     if options.norm is not None:
@@ -279,8 +310,6 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     if not options.chooses:
         settings["C"] = fixed
         return (kw.MKLClassifier if classify else kw.MKLRegressor)(kernels, **settings)
-    if options.scoring is not None:
-        _check_scorer(options.scoring, task, y)
     settings |= {"cv": _splitter(y, classify, options.folds, groups), "scoring": options.scoring}
     settings["norms"] = options.tried_norms or None
     if fixed is not None:
@@ -290,19 +319,21 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     return kw.MKLRegressorCV(kernels, center=False, **settings)
 
 
-def _check_scorer(name: str, task: str, y: Any) -> None:
-    """Raise where a score cannot be computed on such targets at all, before any fit."""
+def score_of_guessing(options: Options, task: str, y: Any) -> float:
+    """Return what the most frequent class, or the mean, scores; where a score cannot be computed at all, raise."""
     import warnings
 
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.metrics import get_scorer
 
     nothing = np.zeros((len(y), 1))
-    guess: Any = DummyClassifier() if task == "classification" else DummyRegressor()
+    name, guess = options.scoring, DummyClassifier() if task == "classification" else DummyRegressor()
+    if name is None:
+        return float(guess.fit(nothing, y).score(nothing, y))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            get_scorer(name)(guess.fit(nothing, y), nothing, y)
+            return float(get_scorer(name)(guess.fit(nothing, y), nothing, y))
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"--scoring {name} does not go with this target ({task}): {error}") from None
 

@@ -81,6 +81,13 @@ def write_out(text: str) -> None:
 class Commands(click.Group):
     """A group whose commands' errors and warnings are made visible like everything else; Ctrl-C is exit code 130."""
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the whole first sentence of each, where click would cut it off."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.commands[name].get_short_help_str(limit=200)) for name in self.commands]
+            )
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         unraisable = sys.unraisablehook
@@ -147,6 +154,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[in
         padded = [c.rjust(size) if k in right else c.ljust(size) for k, (c, size) in enumerate(cells)]
         lines.append(("  " + "  ".join(padded)).rstrip())
     return "\n".join(lines)
+
+
+def strip(share: float) -> str:
+    """Return a bar of a text chart, 32 characters for a share of 1; something is seen of any share that is shown.
+
+    >>> strip(0.25), strip(0.001), strip(0.0)
+    ('########', '#', '')
+    """
+    return "#" * max(round(32 * share), int(share >= 0.0005))
 
 
 def progress_line(what: str, quiet: bool) -> Callable[[int, int], None]:

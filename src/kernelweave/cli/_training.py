@@ -16,7 +16,7 @@ from click import UsageError
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._note import Note
-from ._options import Options, estimator_for, named_kernels
+from ._options import Options, estimator_for, named_kernels, score_of_guessing
 from ._tables import Format, Remarks, numbers_and_texts, read_matrices, read_table
 from ._views import (
     MISSING,
@@ -33,6 +33,7 @@ from ._views import (
     refuse_beyond,
     require_column,
     view_steps,
+    views_of_objects,
     views_of_options,
 )
 
@@ -63,11 +64,13 @@ def train(options: Options) -> Trained:
     # a group names the rows that are held out together: a text as well
     grouping = [options.fold_groups] if options.fold_groups else []
     ids = [identity] if identity else []
-    read = partial(read_table, form=options.form, remarks=remarks, texts=grouping)
-    frame = read(options.data, ids=ids, single=[options.target, *ids, *grouping], codes=[options.target])
+    texts = [*grouping, *(column for view in views if view.objects for column in view.columns)]
+    read = partial(read_table, form=options.form, remarks=remarks, texts=texts)
+    targets = [options.target] if options.target else []
+    frame = read(options.data, ids=ids, single=[*targets, *ids, *grouping], codes=targets)
     notes: list[str] = []
     frame = join_files(frame, views, identity, options.missing, read, notes)
-    y, task = _target(frame, options)
+    y, task = _target(frame, options) if targets else (None, "novelty")
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
         if column is not None:
             require_column(frame, column, options.data, f" for {option}")
@@ -83,7 +86,7 @@ def train(options: Options) -> Trained:
             f"the target {options.target!r} has {classes} classes in {len(frame)} rows: classes are to be learnt from "
             "several rows each"
         )
-    of_rows = [column for column in (options.target, options.fold_groups) if column is not None]
+    of_rows = [column for column in (options.target, options.fold_groups) if column]
     for column in of_rows:
         remarks.note_alike(column, frame[column].dropna().unique())
     steps: list[Any] = []
@@ -94,6 +97,7 @@ def train(options: Options) -> Trained:
     else:
         X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
+    note.guessing = score_of_guessing(options, task, y)
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -124,12 +128,14 @@ def _views(options: Options) -> tuple[list[View], str | None]:
         views = views_of_options(options.views)
         for view in views if options.kernels is not None else ():
             view.kernels = named_kernels(options.kernels or "")
+        views += views_of_objects(options.objects)
     identity = options.identity or joined_by
     if joined_by not in (None, identity):
         file = options.views_file
         raise ValueError(f"--id is {identity!r} and {file} says id = {joined_by!r}: give one of them")
     # ``check_options`` has checked those of ``--view``
-    roles = {options.target: "target", identity: "id", options.fold_groups: "column of --fold-groups"}
+    roles: dict[str | None, str] = {options.target: "target"} if options.target else {}
+    roles |= {identity: "id", options.fold_groups: "column of --fold-groups"}
     roles |= dict.fromkeys(options.drop, "column of --drop")
     for view in views:
         for column in view.columns:
@@ -218,22 +224,28 @@ def _columns(
             for group, positions in found.positions.items()
         ]
         notes += [str(found)] if str(found) else []
-    named = bool(views)
-    views = views or [View("all features")]
+    named, objects = bool(views), [view for view in views if view.objects]
+    others = [
+        column for column in columns if column not in {name for view in objects for name in view.columns}
+    ]
+    if not named or (len(objects) == len(views) and others):
+        names = named_kernels(str(options.kernels)) if named and options.kernels else View.kernels
+        views = [*views, View("all features", kernels=names)]
     for view in views:
-        view.pick(columns)
+        view.pick(columns if view.objects else others)
     used = list(dict.fromkeys(column for view in views for column in view.picked))
-    kinds = column_kinds(frame, used, remarks)
+    kinds = column_kinds(frame, used, remarks, [column for view in objects for column in view.picked])
     table = check_columns(frame, kinds, remarks)
-    remarks.only([*used, options.target, *([options.fold_groups] if options.fold_groups else [])])
+    remarks.only([*used, *filter(None, [options.target, options.fold_groups])])
     note.views = {view.name: view.picked for view in views} if named else {}
     note.columns = kinds
     note.categories = {c: sorted(set(table[c])) for c, kind in kinds.items() if kind == "categories"}
-    if options.missing != "error":
+    if options.missing == "error":
+        refuse_absent(frame, note.views)
+    if options.missing != "error" or objects:
         transformer, kernels = view_steps(table, kinds, views)
         table = blank_absent(frame, table, note.views, options.missing, remarks)
         return table, [("columns", transformer)], kernels
-    refuse_absent(frame, note.views)
     transformer, places = column_transformer(table, kinds, views)
     if named:
         kernels = kernels_of(views, places)
@@ -306,7 +318,7 @@ def new_samples_for(
 ) -> tuple[Any, Any, Remarks]:
     """Samples for a model from a new table or from rows of kernel matrices; the table, if there is one; remarks."""
     remarks = Remarks()
-    texts = [column for column, kind in note.columns.items() if kind == "categories"]
+    texts = [column for column, kind in note.columns.items() if kind != "numbers"]
     form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
     read = partial(read_table, form=form, remarks=remarks, texts=texts)
     views, identity = views_of_options(view_files, files=True), note.id

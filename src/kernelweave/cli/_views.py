@@ -29,16 +29,21 @@ from ._tables import (
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
 
-[views.expression]
-columns = ["gene_*"]            # names, or patterns with * and ?
+[views.genes]
+file = "genes.csv"              # beside views.toml; all of its columns
 kernels = ["linear", "gaussian"]
 widths = [0.5, 1, 2]            # of the Gaussians, in median distances
 
-[views.clinical]
-file = "clinical.csv"           # beside views.toml; all of its columns
+[views.proteins]
+file = "proteins.csv"
+
+[views.clinic]
+columns = ["age", "st*"]        # of the table itself: names, or patterns with * and ?
 kernels = ["polynomial"]
 degrees = [2, 3]
 """
+#: columns that are listed where none of them is meant
+MOST_LISTED = 20
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -51,6 +56,8 @@ class View:
     kernels: tuple[str, ...] = ("gaussian", "linear")
     widths: tuple[float, ...] = WIDTHS
     degrees: tuple[int, ...] = (2, 3)
+    #: kernels on a column of objects, as ``--objects`` has them
+    objects: tuple[str, ...] = ()
     file: str | None = None
     picked: list[str] = field(default_factory=list)
 
@@ -58,7 +65,11 @@ class View:
         """Return the kernels of the view, before they are placed on columns."""
         from .. import kernels as kw
 
-        settings = {"widths": self.widths, "relative": True, "degrees": self.degrees}
+        if self.objects:
+            return sum(
+                (object_kernels(text) for text in self.objects[1:]), start=object_kernels(self.objects[0])
+            )
+        settings = {"width": self.widths, "relative": True, "degree": self.degrees}
         specs = []
         for name in self.kernels:
             make = getattr(kw, name)
@@ -85,6 +96,35 @@ def kernel_names() -> list[str]:
     from ..kernels import registry
 
     return [name for name in registry if registry[name].for_tables]
+
+
+def object_kernels(text: str) -> Any:
+    """Return the kernels on texts that are named with their parameters, numbers first.
+
+    >>> [kernel.name for kernel in object_kernels("spectrum:3,4,alphabet=dna")]
+    ['spectrum(k=3, alphabet=dna)', 'spectrum(k=4, alphabet=dna)']
+    """
+    from .. import kernels as kw
+
+    name, _, given = (part.strip() for part in text.partition(":"))
+    known = {kernel: kw.registry[kernel].for_texts for kernel in kw.registry if kw.registry[kernel].for_texts}
+    if name not in known:
+        raise ValueError(f"{name!r} is no kernel on texts ({', '.join(known)}).{nearest(name, list(known))}")
+    numbers: list[int] = []
+    options: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in given.split(","))):
+        key, equals, value = (word.strip() for word in part.partition("="))
+        plain = {"true": True, "false": False, "none": None}.get(value.lower(), value)
+        if not equals and key.isdecimal():
+            numbers.append(int(key))
+        elif equals and key in signature(getattr(kw, name)).parameters:
+            options[key] = int(value) if value.isdecimal() else plain
+        else:
+            parameters = ", ".join(signature(getattr(kw, name)).parameters)
+            raise ValueError(f"{part!r} is no number and no parameter of {name}, which has {parameters}")
+    if numbers:
+        options[known[name]] = numbers if len(numbers) > 1 else numbers[0]
+    return kw.as_spec(getattr(kw, name)(**options))
 
 
 def read_views(path: Path) -> tuple[list[View], str | None]:
@@ -115,7 +155,14 @@ def _view(name: str, table: Any, path: Path) -> View:
     where = f"{path}: view {name!r}"
     if not isinstance(table, dict):
         raise ValueError(f"{where} must be a table, [views.{name}]")
-    known = {"columns": str, "kernels": str, "widths": (int, float), "degrees": int, "file": str}
+    known = {
+        "columns": str,
+        "kernels": str,
+        "widths": (int, float),
+        "degrees": int,
+        "objects": str,
+        "file": str,
+    }
     view = View(name)
     for key, value in table.items():
         if key not in known:
@@ -128,6 +175,9 @@ def _view(name: str, table: Any, path: Path) -> View:
     unknown = [kernel for kernel in view.kernels if kernel not in known_kernels]
     if unknown:
         raise ValueError(f"{where}: unknown kernel {unknown[0]!r}; there are {', '.join(known_kernels)}")
+    if view.objects and ("kernels" in table or len(view.columns) > 1):
+        raise ValueError(f"{where} has objects in one column, and its kernels are those of 'objects'")
+    view.spec()
     if view.file is not None:
         view.file = str(path.parent / view.file)
     return view
@@ -156,6 +206,21 @@ def views_of_options(options: Sequence[str], files: bool = False) -> list[View]:
                 f"--view {view.name} takes a file here, NAME=FILE: which columns a view has, the model knows"
             )
     return views
+
+
+def views_of_objects(options: Sequence[str]) -> list[View]:
+    """Read ``--objects COLUMN=KERNEL:NUMBERS,NAME=VALUE``: a view for every column."""
+    views: dict[str, View] = {}
+    for option in options:
+        column, equals, text = (part.strip() for part in option.partition("="))
+        if not (equals and column and text):
+            raise UsageError(f"--objects takes COLUMN=KERNEL or COLUMN=KERNEL:NUMBERS, got {option!r}")
+        try:
+            object_kernels(text)
+        except ValueError as error:
+            raise UsageError(f"--objects {column}: {error}") from None
+        views.setdefault(column, View(column, (column,))).objects += (text,)
+    return list(views.values())
 
 
 def join_files(
@@ -216,7 +281,9 @@ def join_files(
 def require_column(frame: Any, column: str, where: Any, why: str) -> None:
     """Raise where a table does not have a column that an option names."""
     if column not in frame:
-        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, list(frame.columns))}")
+        columns = [str(name) for name in frame.columns]
+        others = f" There are {', '.join(columns)}." if len(columns) <= MOST_LISTED else ""
+        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, columns) or others}")
 
 
 def _refuse_nameless(what: str, frame: Any, identity: str) -> None:
@@ -263,8 +330,10 @@ DATE = re.compile(
 DRESSED = re.compile(r"[^\d\s]{0,3} ?[+-]?\d[\d.,' ]*( ?[^\d\s]{1,5})?")
 
 
-def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[str, str]:
-    """Say of every column whether it is ``numbers`` or ``categories``; name what is neither.
+def column_kinds(
+    frame: Any, columns: Sequence[str], remarks: Remarks, objects: Sequence[str] = ()
+) -> dict[str, str]:
+    """Say of every column whether it is ``numbers`` or ``categories`` (or ``objects``); name what is neither.
 
     Numbers (and truth values): missing ones become the median.  Texts and categories: one column of zeros and ones for
     each, a missing one being a category of its own.  Texts that are numbers but for a few are remarked.
@@ -274,6 +343,9 @@ def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[s
         values, what, leave = frame[column], f"column {column!r}", f"leave it out with --drop {column!r}"
         if values.isna().all():
             raise ValueError(f"{what} is empty: {leave}")
+        if column in objects:
+            kinds[column] = "objects"
+            continue
         if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
             kinds[column] = "numbers"
         elif not pd.api.types.is_datetime64_any_dtype(values) and (date := date_in(values)) is not None:
@@ -339,7 +411,8 @@ def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, i
             f"ones, or leave the column out with {drop}"
         )
     many = f"{distinct} different texts, more than {MOST_CATEGORIES}"
-    return f"{what} has {many}: leave it out with {drop}, or make numbers of it first"
+    ways = f"make numbers of it first, or learn from its texts, --objects '{column}=spectrum:3' for example"
+    return f"{what} has {many}: leave it out with {drop}, {ways}"
 
 
 def check_columns(
@@ -366,6 +439,9 @@ def check_columns(
             leave = f"the column out with --drop {column!r}" if fitting else "the row out"
             refuse_beyond(f"column {column!r}", numbers, leave)
             table[column], absent, counts = numbers, np.isnan(numbers), remarks.imputed
+        elif kind == "objects":
+            table[column] = values.astype(object).where(values.notna(), None).to_numpy(dtype=object)
+            continue
         else:
             texts = values.astype(object).map(text_of)
             table[column] = texts.where(values.notna(), MISSING).to_numpy(dtype=object)
@@ -477,7 +553,14 @@ def view_steps(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tupl
     """Return a transformer that makes views of the table, some of which rows may lack, and the kernels on them."""
     from ..views import ViewColumns
 
-    parts = [(view.name, column_transformer(table, kinds, [view])[0], list(view.picked)) for view in views]
+    parts = [
+        (
+            view.name,
+            "passthrough" if view.objects else column_transformer(table, kinds, [view])[0],
+            list(view.picked),
+        )
+        for view in views
+    ]
     return ViewColumns(parts), kernels_of(views, [view.name for view in views])
 
 

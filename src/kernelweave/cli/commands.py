@@ -1,4 +1,4 @@
-"""The commands beside ``fit``: ``inspect``, ``predict``, ``report``, ``methods``, ``reproduce``, ``demo``."""
+"""The commands beside ``fit``: all that are in the table of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from click import UsageError
 
 from ._note import Note, checked_note, describe, in_words, noted, open_model
 from ._tables import STANDARD, WRITABLE, Remarks, plain_errors, write_table
-from ._terminal import check_outputs, has_written, input_files, listing, say, say_json
+from ._terminal import check_outputs, has_written, input_files, listing, progress_line, say, say_json, table
 from .fit import FILE, JSON, TABLE_OPTIONS, ListOptions, format_of, with_options
 
 # fmt: off
@@ -93,8 +93,9 @@ def predict(
     zcat new.csv.gz | kernelweave predict model.skops - -o - > predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
-    with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).  Names and
-    classes are written as they are: give --spreadsheet where the file will be opened in one.
+    with --id), the prediction, the decision values, and probabilities where the model has them (C chosen on folds, or
+    the logistic loss).  Names and classes are written as they are: give --spreadsheet where the file will be opened in
+    one.
     """
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if output != STANDARD and output.suffix.lower() not in WRITABLE:
@@ -133,11 +134,17 @@ def predict(
 
 
 def _predictions(model: Any, X: Any, frame: Any, note: Note) -> Any:
+    import numpy as np
     import pandas as pd
 
     columns: dict[str, Any] = {}
     if note.id and frame is not None and note.id in frame:
         columns[note.id] = frame[note.id].to_numpy()
+    if note.task == "novelty":
+        values = model.decision_function(X)
+        columns["predicted"] = np.where(values >= 0, "usual", "outlier")
+        columns["decision"] = values
+        return pd.DataFrame(columns)
     columns[f"predicted {note.target}"] = model.predict(X)
     if note.task == "classification":
         values = model.decision_function(X)
@@ -191,6 +198,10 @@ def report(
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
+        if note.task == "novelty":
+            raise ValueError(
+                f"{model} was fitted without a target, and a report compares predictions with one"
+            )
         y, ids, groups = targets_of(data, note, form)
         if len(y) != note.rows:
             raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")
@@ -211,6 +222,85 @@ def report(
         write_report(output, trained, title, folds, quiet, untrusted=True)
     if str(output) != "-":
         say(f"report written to {output}")
+
+
+# fmt: off
+COMPARE_OPTIONS = (
+    click.argument("first", type=FILE),
+    click.argument("second", type=FILE),
+    click.argument("data", type=FILE),
+    click.option("--output", "-o", type=FILE, help="Where a page goes, e.g. comparison.html."),
+    VIEWS,
+    click.option("--view", "views", multiple=True, metavar="NAME=FILE", help="File of a view, joined by --id."),
+    click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds to refit on."),
+    *TABLE_OPTIONS,
+    OVERWRITE,
+    click.option("--quiet", is_flag=True, help="No progress bar."),
+)
+# fmt: on
+
+
+@click.command(cls=ListOptions)
+@with_options(COMPARE_OPTIONS)
+def compare(
+    first: Path, second: Path, data: Path, output: Path | None, views_file: Path | None, views: tuple[str, ...],
+    folds: int, force: bool, quiet: bool, **written: Any,
+) -> None:  # fmt: skip
+    """Refit two saved models, FIRST and SECOND, on the same folds of the table DATA that both were fitted on.
+
+    \b
+    kernelweave compare sparse.skops dense.skops data.csv
+    kernelweave compare sparse.skops dense.skops data.csv -o comparison.html
+
+    Says which predicts better, as far as the folds tell, and prints the weights of the views side by side.
+    """
+    check_outputs({"--output": output}, input_files(data, views_file, (first, second), None, views), force)
+    if str(data) == "-" or first.stem == second.stem:
+        raise UsageError(
+            "give two models with different names, and the table as a file: it is read more than once"
+        )
+    from .._output import write_whole
+    from ..report import compare_models
+    from ._training import new_samples_for, targets_of
+    from ._views import views_of_options
+
+    form = format_of(**written)
+    views_of_options(views, files=True)
+    with plain_errors():
+        models: dict[str, Any] = {}
+        y, groups, target = None, None, ""
+        for path in (first, second):
+            fitted, label = open_model(path)
+            note = checked_note(label, path)
+            if note.gram:
+                raise ValueError(f"{path} stands on kernel matrices: only models on tables are compared")
+            if target and note.target != target:
+                raise ValueError(
+                    f"{first} predicts {target!r} and {path} {note.target!r}: nothing is to be compared"
+                )
+            target = note.target
+            y, _, of_rows = targets_of(data, note, form)
+            if len(y) != note.rows:
+                raise ValueError(f"{data} has {len(y)} rows, but {path} was fitted on {note.rows}")
+            groups = of_rows if groups is None else groups
+            own = tuple(view for view in views if view.partition("=")[0] in note.views)
+            X, _, _ = new_samples_for(note, data, views_file, view_files=own, form=form)
+            models[path.stem] = (fitted, X)
+        progress = progress_line("comparison", quiet)
+        found = compare_models(models, y, n_folds=folds, groups=groups, progress=progress)
+        if output is not None:
+            write_whole(output, found.page(f"{target}: {first.stem} and {second.stem}"))
+            has_written(output)
+    for frame, heading in ((found.measures, "on held-out folds"), (found.views, "weight of a view")):
+        columns = [name for name in frame.columns if not name.endswith((", least", ", most"))]
+        rows = [
+            [str(name), *(f"{v:.3f}" if v == v else "-" for v in frame.loc[name, columns])]
+            for name in frame.index
+        ]
+        say(table([heading, *columns], rows, right=range(1, len(columns) + 1)) + "\n")
+    say(found.sentence())
+    if output is not None:
+        say(f"comparison written to {output}")
 
 
 @click.command()
@@ -360,12 +450,57 @@ PICTURE = "kernelweave_demo.png"
 
 
 # fmt: off
+EXAMPLE_OPTIONS = (
+    click.argument("name", required=False),
+    click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path),
+        help="Folder for the files; made where there is none.  [default: the name of the example]"),
+    click.option("--force", is_flag=True, help="Write over existing files."),
+)
+# fmt: on
+
+
+@click.command()
+@with_options(EXAMPLE_OPTIONS)
+def example(name: str | None, output: Path | None, force: bool) -> None:
+    """Write small tables to try the commands on, and say what to type next.
+
+    \b
+    kernelweave example
+    kernelweave example omics -o study
+
+    Without a NAME the examples are listed.  All of them are generated: nothing is downloaded.
+    """
+    from ._examples import EXAMPLES, write
+
+    if name is None:
+        say(listing([(name, example.about, "") for name, example in EXAMPLES.items()]))
+        return
+    if name not in EXAMPLES:
+        from .._components import nearest
+
+        raise UsageError(
+            f"there is no example {name!r}: there are {', '.join(EXAMPLES)}.{nearest(name, list(EXAMPLES))}"
+        )
+    folder = output or Path(name)
+    with plain_errors():
+        if not folder.is_dir():
+            folder.mkdir()
+        for path in write(EXAMPLES[name], folder, force):
+            say(f"{path} written")
+    commands = EXAMPLES[name].commands_in(folder)
+    if commands:
+        say("\nNow try\n")
+        for command in commands:
+            say(f"  {command}")
+
+
+# fmt: off
 DEMO_OPTIONS = (
     click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
         help=f"Where the picture goes; the suffix says the format.  [default: {PICTURE}]"),
     OVERWRITE,
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the train/test split."),
-    click.option("--quick", is_flag=True, help="A fraction of the kernels, for trying the command out."),
+    click.option("--quick", is_flag=True, help="A fourth of the noise and of the refits, for trying the command out."),
 )
 # fmt: on
 
@@ -373,10 +508,10 @@ DEMO_OPTIONS = (
 @click.command()
 @with_options(DEMO_OPTIONS)
 def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
-    """Learn a mixture of 400 kernels on scikit-learn's breast cancer data, in well under a minute.
+    """Find the four good views of handwritten digits among sixteen that are noise, in half a minute.
 
-    Prints the test accuracy beside that of simpler methods on the same kernels, the kernels with the most weight, and
-    the certificate; draws weights and convergence.
+    Prints the test accuracy beside that of other methods, the weights of the views with their range over refits, and
+    the certificate; draws weights, accuracy and convergence.
     """
     # everything that can be refused is refused before any work; the picture under its own name is ours to renew
     target = output or Path(PICTURE)
@@ -388,3 +523,24 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
         raise UsageError(f"cannot draw a {target.suffix or 'file without suffix'}: use {', '.join(SUFFIXES)}")
     with plain_errors():
         run(target, seed=seed, quick=quick)
+
+
+@click.command("compile")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also for rarer losses, solvers, precisions and kinds of data."
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Processes at a time.")
+def compile_code(everything: bool, jobs: int) -> None:
+    """Compile what fits need, ahead of the first one on a machine.
+
+    Without it the first fit of every kind takes some seconds longer. What is compiled is kept beside the package, in
+    the user's cache folder where that cannot be written to, or where NUMBA_CACHE_DIR says.
+    """
+    from .compiling import compile_ahead
+
+    began = time.perf_counter()
+    failed = compile_ahead(everything, jobs)
+    kinds = "everything" if everything else "classification of two or more classes, regression"
+    say(f"compiled in {time.perf_counter() - began:.0f} seconds: {kinds}")
+    if failed:
+        raise click.ClickException("some fits could not be made: " + "; ".join(failed))

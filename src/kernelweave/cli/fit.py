@@ -25,6 +25,16 @@ class ListOptions(click.Command):
 
     lists = ("--gram", "--norms")
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings; those without one are called options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                sections.setdefault(getattr(parameter, "heading", "Options"), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Write ``--gram a b`` as ``--gram a --gram b``, which is what click understands."""
         spread: list[str] = []
@@ -39,15 +49,27 @@ class ListOptions(click.Command):
         return super().parse_args(ctx, spread)
 
 
+def under(heading: str, *options: Any) -> Any:
+    """Return a decorator that gives a command these options, shown under a heading in its help."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+            command.__click_params__[-1].heading = heading
+        return command
+
+    return decorate
+
+
 # fmt: off
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-TABLE_OPTIONS = (
-    click.option("--separator", help="Of columns in text tables, e.g. ';', tab or space.  [default: found out]"),
-    click.option("--encoding", help="Of text tables, e.g. latin-1.  [default: found out]"),
+TABLE_OPTIONS = (under("Text tables",
+    click.option("--separator", help="Of columns in text tables, e.g. ';', tab or space.  [default: detected]"),
+    click.option("--encoding", help="Of text tables, e.g. latin-1.  [default: detected]"),
     click.option("--decimal", type=click.Choice([".", ","]),
-        help="Decimal point or comma in text tables.  [default: found out, column by column]"),
+        help="Decimal point or comma in text tables.  [default: detected, column by column]"),
     click.option("--comment", metavar="TEXT", help="Leave out lines of text tables that begin so, e.g. '#'."),
-)
+),)
 # fmt: on
 
 
@@ -85,52 +107,68 @@ def format_of(
 # fmt: off
 FIT_OPTIONS = (
     click.argument("data", type=FILE),
-    click.option("--target", required=True, help="Column with the labels, or the numbers to predict."),
-    click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels."),
-    click.option("--view", "views", multiple=True, metavar="NAME=COLUMNS|FILE",
-        help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id."),
-    click.option("--missing", type=click.Choice(["error", "mean", "predict"]), default="error", show_default=True,
-        help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict."),
-    click.option("--gmt", type=FILE, help="Gene sets in GMT: a linear kernel for every set of columns."),
-    click.option("--groups", type=FILE,
-        help="CSV with the columns 'column' and 'group': a linear kernel for every group."),
-    click.option("--min-size", type=click.IntRange(min=1), default=1, show_default=True,
-        help="Columns that a group of --gmt or --groups must have in the table."),
-    click.option("--kernels",
-        help="Kernels by name, separated by commas (linear, gaussian or rbf, laplacian, polynomial or poly, "
-        "cosine), for all columns or every --view; or 'default', or a paper's preset: smkl, stpmkl, simplemkl, "
-        "obscure_mnist."),
-    click.option("--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."),
-    click.option("--C", "C", help="Weight of the loss; 'cv' picks it by cross-validation.  [default: cv]"),
-    click.option("--norm",
-        help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in "
-        "elastic_net:0.3, at_most:5 or grouped:l1,2 (groups are the views).  [default: l1; for numbers the "
-        "best of l1, 4/3, 2 and uniform]"),
-    click.option("--norms", multiple=True, metavar="NORM ...",
-        help="Norms to choose among, e.g. --norms l1 1.5 uniform."),
-    click.option("--scoring", help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or the "
-        "squared error]"),
-    click.option("--class-weight", metavar="balanced|CLASS=WEIGHT,...", help="Weights of the classes in the loss."),
-    click.option("--loss", help="As 'kernelweave methods' lists them.  [default: hinge, or squared for numbers]"),
-    click.option("--noise-rate",
-        help="Share of wrong labels, or 'estimate'; uses NoisyLabelMKLClassifier, which picks its own C."),
-    click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto",
-        show_default=True),
-    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
-    click.option("--na", multiple=True, metavar="TEXT", help="A text for a missing cell, e.g. '?'; may be repeated."),
-    click.option("--strip", is_flag=True, help="Remove spaces around texts: 'yes ' is then 'yes'."),
-    click.option("--id", "identity", metavar="COLUMN", help="Column that names the rows; not learnt from."),
-    click.option("--fold-groups", metavar="COLUMN",
-        help="Rows with the same value here (those of one patient) are held out together; not learnt from."),
-    click.option("--tol", type=float, default=1e-3, show_default=True, help="Relative duality gap at which to stop."),
-    click.option("--model", type=FILE, help="Where the model goes, e.g. model.skops."),
-    click.option("--report", "report_to", type=FILE, help="Where a report goes, e.g. report.html."),
-    click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
-        help="Folds of the cross-validation and of the report."),
+    under("Data",
+        click.option("--target", default="",
+            help="Column with the labels, or the numbers to predict; all but --novelty need it."),
+        click.option("--novelty", type=float, metavar="NU",
+            help="Learn what is usual, without a target: at most this share of the rows is called outliers."),
+        click.option("--id", "identity", metavar="COLUMN", help="Column that names the rows; not learnt from."),
+        click.option("--fold-groups", metavar="COLUMN",
+            help="Rows with the same value here (those of one patient) are held out together; not learnt from."),
+        click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto",
+            show_default=True),
+        click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
+        click.option("--na", multiple=True, metavar="TEXT",
+            help="A text for a missing cell, e.g. '?'; may be repeated."),
+        click.option("--strip", is_flag=True, help="Remove spaces around texts: 'yes ' is then 'yes'."),
+    ),
     *TABLE_OPTIONS,
-    click.option("--force", is_flag=True, help="Write over existing files."),
-    JSON,
-    click.option("--quiet", is_flag=True, help="No progress bars."),
+    under("Views and kernels",
+        click.option("--view", "views", multiple=True, metavar="NAME=COLUMNS|FILE",
+            help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id."),
+        click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels."),
+        click.option("--objects", multiple=True, metavar="COLUMN=KERNEL",
+            help="A column of texts and the kernel on it: sequence=spectrum:3,4,alphabet=protein, "
+            "smiles=fingerprint:1,2."),
+        click.option("--missing", type=click.Choice(["error", "mean", "predict"]), default="error", show_default=True,
+            help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict."),
+        click.option("--kernels",
+            help="Kernels by name, separated by commas (linear, gaussian or rbf, laplacian, polynomial or poly, "
+            "cosine), for all columns or every --view; or 'default', or a paper's preset: smkl, stpmkl, simplemkl, "
+            "obscure_mnist."),
+        click.option("--gmt", type=FILE, help="Gene sets in GMT: a linear kernel for every set of columns."),
+        click.option("--groups", type=FILE,
+            help="CSV with the columns 'column' and 'group': a linear kernel for every group."),
+        click.option("--min-size", type=click.IntRange(min=1), default=1, show_default=True,
+            help="Columns that a group of --gmt or --groups must have in the table."),
+        click.option("--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."),
+    ),
+    under("Fit",
+        click.option("--C", "C", help="Weight of the loss; 'cv' picks it by cross-validation.  [default: cv]"),
+        click.option("--norm",
+            help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in "
+            "elastic_net:0.3, at_most:5 or grouped:l1,2 (groups are the views).  [default: l1; for numbers the "
+            "best of l1, 4/3, 2 and uniform; uniform for --novelty]"),
+        click.option("--norms", multiple=True, metavar="NORM ...",
+            help="Norms to choose among, e.g. --norms l1 1.5 uniform."),
+        click.option("--scoring",
+            help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or the squared error]"),
+        click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
+            help="Folds of the cross-validation and of the report."),
+        click.option("--loss", help="As 'kernelweave methods' lists them.  [default: hinge, or squared for numbers]"),
+        click.option("--class-weight", metavar="balanced|CLASS=WEIGHT,...", help="Weights of the classes in the loss."),
+        click.option("--noise-rate",
+            help="Share of wrong labels, or 'estimate'; uses NoisyLabelMKLClassifier, which picks its own C."),
+        click.option("--tol", type=float, default=1e-3, show_default=True,
+            help="Relative duality gap at which to stop."),
+    ),
+    under("Output",
+        click.option("--model", type=FILE, help="Where the model goes, e.g. model.skops."),
+        click.option("--report", "report_to", type=FILE, help="Where a report goes, e.g. report.html."),
+        click.option("--force", is_flag=True, help="Write over existing files."),
+        JSON,
+        click.option("--quiet", is_flag=True, help="No progress bars."),
+    ),
 )
 # fmt: on
 
@@ -144,18 +182,19 @@ def fit(
     """Learn kernel weights and a classifier (or a regression function) from the table DATA.
 
     \b
-    kernelweave fit data.csv --target label --model model.skops
+    kernelweave fit data.csv --target label
     kernelweave fit data.csv --target label --views views.toml --model model.skops --report report.html
     kernelweave fit data.csv --target label --view genes='gene_*' --view clinic=age,stage --model model.skops
     kernelweave fit labels.csv --target label --id patient --view rna=rna.csv --view protein=proteins.csv \
         --missing predict --model model.skops
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
+    kernelweave fit normal.csv --novelty 0.05 --model usual.skops
     kernelweave fit visits.csv.gz --target sick --fold-groups patient --scoring balanced_accuracy \\
         --class-weight balanced --norms l1 2 uniform --report report.html
 
     DATA is a CSV, TSV (also compressed, .csv.gz), Parquet, NPZ or NumPy file, or - for a text table on the standard
-    input.  Separator, encoding and decimal commas of text tables are found out, and said where they are unusual.
+    input.  Separator, encoding and decimal commas of text tables are detected, and reported if they are unusual.
     Numbers are standardised and missing ones replaced by the median; texts become columns of zeros and ones, a missing
     one being a category of its own.  What cannot be treated so (dates, texts that hardly repeat, empty columns) is
     refused with the column's name: --drop it.  Ids are texts: 00001 is not 1.
@@ -165,12 +204,14 @@ def fit(
     3 done, but the fit stopped before its tolerance (a line says so);
     130 interrupted: the best model found so far, if there is one, is written and says how good it is; no report is.
     """
-    if model is None and report_to is None and not as_json:
-        raise UsageError("nothing to do: give --model, --report or --json")
     if model is not None and str(model) == "-":
         raise UsageError("--model is a file: a model cannot be written to the standard output")
     if str(report_to) == "-" and as_json:
         raise UsageError("--report - and --json both write to the standard output: give one a file")
+    if report_to is not None and given["novelty"] is not None:
+        raise UsageError(
+            "--report compares predictions with a target, and --novelty has none: leave --report away"
+        )
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
     inputs = input_files(given["data"], given["views_file"], read, None, given["views"])
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
@@ -228,6 +269,8 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: b
         for what, path in facts["written"].items():
             if path and path != "-":
                 say(f"{what} written to {path}", err=to_stderr)
+        if not any(facts["written"].values()) and not warnings:
+            say("nothing was kept: --model FILE keeps the model, --report FILE makes a page of it")
     for note in facts["notes"]:
         say(f"note: {note}", err=True)
     for warning in warnings:

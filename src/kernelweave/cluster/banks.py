@@ -173,6 +173,8 @@ class WorkerFeatures(_OnWorkers, FeatureStorage):
         return np.concatenate(self.workers.ask_all("read", self.double, "lengths", mixing))
 
     def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
+        if loss.coupled:  # parts know the risk sets of their own rows alone
+            return super().loss_sweep(w, b, loss, y, c)
         if self._targets[0] is not y or self._targets[1] is not c:
             self.workers.attach("attach", list(zip(self._cut(y), self._cut(c), strict=True)))
             self._targets = (y, c)

@@ -7,10 +7,11 @@ Every method that draws does so on ``ax``, or in a new figure, and returns the d
 from .convergence import ConvergenceDisplay
 from .explanation import NoiseDisplay, ShapleyDisplay, VarianceDisplay
 from .matrices import KernelMatrixDisplay, SpectrumDisplay
+from .survival import CalibrationDisplay, SurvivalDisplay
 from .weights import GroupsDisplay, PathDisplay, WeightsDisplay
 
 __all__ = [
-    "ConvergenceDisplay", "GroupsDisplay", "KernelMatrixDisplay", "NoiseDisplay", "PathDisplay",
-    "ShapleyDisplay", "SpectrumDisplay", "VarianceDisplay", "WeightsDisplay",
+    "CalibrationDisplay", "ConvergenceDisplay", "GroupsDisplay", "KernelMatrixDisplay", "NoiseDisplay", "PathDisplay",
+    "ShapleyDisplay", "SpectrumDisplay", "SurvivalDisplay", "VarianceDisplay", "WeightsDisplay",
 ]  # fmt: skip
 __dir__ = __all__.copy  # completion shows the public names alone

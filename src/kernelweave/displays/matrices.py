@@ -195,7 +195,7 @@ class SpectrumDisplay(Display):
 
         Parameters
         ----------
-        estimator : SimilarityClassifier, Denoise, Flip, Shift or Square
+        estimator : SimilarityClassifier, or a transformer of a spectrum such as DenoiseSpectrum
             Fitted.
         which : int, default=0
             Which similarity, where there are several.
@@ -212,7 +212,7 @@ class SpectrumDisplay(Display):
             kernel = kernel[problem] if kernel.ndim == 3 else kernel
         else:
             kernel = (kernel[problem] if isinstance(kernel, list) else kernel)[which]
-        label = getattr(estimator, "method", type(estimator).__name__.lower())
+        label = getattr(estimator, "method", getattr(estimator, "kind", ""))
         return cls(before, np.linalg.eigvalsh(kernel), label=f"kernel ({label})").plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> SpectrumDisplay:

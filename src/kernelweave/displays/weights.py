@@ -36,6 +36,7 @@ class WeightsDisplay(Display):
     ----------
     ax_, figure_ : matplotlib axes and figure
     bars_ : bar container, for weights of shape (m,)
+    places_ : dict of kernels and which of the bars each has, for weights of shape (m,)
     image_ : matplotlib image, for weights of shape (k, m)
 
     Examples
@@ -183,6 +184,7 @@ class WeightsDisplay(Display):
             others = float(self.weights.sum()) - sum(length for _, length, _ in rows)
             rows.append((rest, 0.0, f"{others:.{decimals}f} together"))
         at, lengths = np.arange(len(rows)), [length for _, length, _ in rows]
+        self.places_ = places
         self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
         ends: dict[int, float] = {}
         if self.intervals is not None and shown:

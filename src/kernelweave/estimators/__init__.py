@@ -16,24 +16,27 @@ from .cv import MKLClassifierCV, MKLPath, mkl_path
 from .features import KernelFeatures
 from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
+from .novelty import MKLOneClass
 from .regressor import MKLRegressor, MKLRegressorCV
+from .survival import MKLSurvival, MKLSurvivalCV
 
 if TYPE_CHECKING:
     from ..similarity import (
-        Denoise,
-        Flip,
-        Shift,
+        DenoiseSpectrum,
+        FlipSpectrum,
+        ShiftSpectrum,
         SimilarityClassifier,
         SimilarityFeatures,
-        Square,
+        SquareSpectrum,
         held_similarities,
     )
 
 __all__ = [
-    "AlignmentClassifier", "BestKernelClassifier", "Denoise", "Flip", "KernelFeatures", "LPBetaClassifier",
-    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MeanKernelClassifier",
-    "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
-    "SimilarityClassifier", "SimilarityFeatures", "Square", "held_similarities", "mkl_path",
+    "AlignmentClassifier", "BestKernelClassifier", "DenoiseSpectrum", "FlipSpectrum", "KernelFeatures",
+    "LPBetaClassifier", "MKLClassifier", "MKLClassifierCV", "MKLOneClass", "MKLPath", "MKLRegressor",
+    "MKLRegressorCV", "MKLSurvival", "MKLSurvivalCV", "MeanKernelClassifier", "MeanKernelRidgeClassifier",
+    "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "ShiftSpectrum", "SimilarityClassifier",
+    "SimilarityFeatures", "SquareSpectrum", "held_similarities", "mkl_path",
 ]  # fmt: skip
 
 
@@ -41,7 +44,7 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
 
     def __getattr__(name: str) -> Any:
         # similarities are imported when somebody uses them
-        if name in __all__:
+        if name in __all__ or name in ("Denoise", "Flip", "Shift", "Square"):  # names of earlier versions
             from .. import similarity
 
             return getattr(similarity, name)

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +20,7 @@ from .._numerics.resources import allowed_threads
 from .._typing import Array
 from ..banks import Bank, Decision, KernelFunction
 from ..banks.torch_bank import prediction_device
+from ..kernels import as_spec, default_bank
 from ..kernels.pairwise import known_by_heart
 from ..losses import Loss, make_loss
 from ..norms import make_norm
@@ -129,6 +130,17 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
     C_: float | Array
     loss_: Loss
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those inside kernels, norm and loss also where these were given by name."""
+        makers = {"kernels": as_spec, "norm": make_norm, "loss": make_loss}
+        for name in {
+            name.partition("__")[0] for name in params if "__" in name
+        } & makers.keys() - params.keys():
+            given = getattr(self, name, None)
+            if not hasattr(given, "set_params"):
+                setattr(self, name, default_bank() if given is None else makers[name](given))
+        return super().set_params(**params)  # type: ignore[no-any-return]
+
     def _loss(self, n_classes: int) -> Loss:
         """Return the loss to be minimised; estimators that stand for one loss say so here."""
         return make_loss(self.loss)
@@ -180,20 +192,35 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             known["view_weights"] = dict(zip(norm.group_names, columns, strict=True))
             groups = [ALWAYS if group is None else group for group in norm.kernel_groups(m)]
             known["kernel_groups"] = np.array(groups, dtype=object)
+        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
+        known["intercept"] = self._intercept_of(known["intercept"], tasks, values)
         function = KernelFunction.mixture(
             bound.bank, known["weights"], known["dual_coef"], known["intercept"]
         )
-        values = [np.asarray(fit.decision + fit.certificate.intercept) for fit in fits]
+        thresholds = fits[0].loss.thresholds(tasks[0].y, values[0], tasks[0].factors)
+        values = [fit.loss.class_scores(f, thresholds) for fit, f in zip(fits, values, strict=True)]
         return FittedModel(
             **known, **origin_of_weights([task.norm for task in tasks], m, self._weights_rule), **facts_of(bound),
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
-            decision=decision, n_passes=n_passes, function=function, 
+            thresholds=thresholds,
+            decision=decision, n_passes=n_passes, function=function,
             findings=(*self._findings_of(tasks, values), *findings_of_weights(bound, known["weights"])),
+            **self._own_parts(tasks, values),
         )  # fmt: skip
+
+    def _intercept_of(
+        self, intercept: float | Array, tasks: list[Task], values: list[Array]
+    ) -> float | Array:
+        """Return what is added to the function, where a loss without an intercept has an offset of its own."""
+        return intercept
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         """Return what a reader must know first, from the decision values of the training samples."""
         return ()
+
+    def _own_parts(self, tasks: list[Task], values: list[Array]) -> dict[str, Any]:
+        """Return what else is to be kept of a fit, from the decision values of the training samples."""
+        return {}
 
     def _warm_started(self, tasks: list[Task], bank: Bank) -> list[Task]:
         """Start the tasks at the previous fit, if that was of the same shape in every respect."""
@@ -261,7 +288,8 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
                     "weight; inspection.feature_weights shows what its linear kernels do"
                 )
             total[columns] += weights_of_columns(term, columns).reshape(len(columns), -1)
-        if total.shape[1] == 2 and len(getattr(self, "classes_", ())) == 2:
+        labels = hasattr(self, "multilabel_")
+        if total.shape[1] == 2 and len(getattr(self, "classes_", ())) == 2 and not labels:
             total = total[:, 1:] - total[:, :1]  # two classes with a function each: their difference decides
         return np.ascontiguousarray(total.T)
 

@@ -1,8 +1,9 @@
-"""Kernel weights by evidence on a bank: coefficients, their bounds, and standard deviations of predictions."""
+"""Kernel weights by evidence on a bank: coefficients, their bounds, and standard deviations of predictions, and
+predictions of samples that are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from .._estimating import TimeShares
+from .._numerics.namespace import to_numpy
 from .._numerics.stopping import time_limit, time_spent
 from .._typing import Array
 from ..banks import Bank, KernelFunction
 from ..banks.memory import parse_bytes, refuse
-from ..exceptions import KernelWeaveWarning, warn_at_caller
+from ..exceptions import KernelWeaveConvergenceWarning, KernelWeaveWarning, warn_at_caller
 from ..norms import Fixed, Uniform
 from ..problems import UNIT, Certificate, Point, forms_doubt, scope_of, values_doubt
 from ._parameters import Codes, Device, Samples, Splits
@@ -56,7 +59,8 @@ def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
     if function.completion is not None or term.kernels.samples is None:
         raise ValueError(
             "predict(return_std=True) needs kernels that are computed from samples kept in memory, and not completed "
-            "ones (missing=...)"
+            "ones (missing=...), nor sparse features of objects, of which a model keeps the direction of its function "
+            "(those with compare='tanimoto' keep samples)"
         )
     kernels = term.kernels
     used = np.flatnonzero(spread.weight > 0) if kernels.normaliser.center else spread.support
@@ -84,6 +88,51 @@ def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
             share = 1.0 + np.maximum(explained, 0.0) / ridge
         out[:, at] = np.sqrt(np.maximum(share, 0.0))[:, None] * np.sqrt(np.maximum(spread.variance[at], 0.0))
     return out
+
+
+def left_out_predictions(
+    bank: Bank, tasks: Sequence[Task], weights: Array, C: Array, plan: Plan
+) -> Array | None:
+    """Return what ridge regressions say of each sample when it alone is left out, ``(n,)`` or ``(n, t)``.
+
+    Kernel weights, C and the scale of the kernels are those of all samples.  With ``G = K + diag(1 / (2 c))`` and A the
+    inverse of ``[[G, 1], [1', 0]]`` without its last row and column, coefficients are ``alpha = A y`` and what sample i
+    misses is ``alpha_i / A_ii``.  ``weights`` are ``(tasks, m)``, ``C`` one number for every task.  None where the time
+    of the fit is up.
+    """
+    if bank.on_device or bank.streams or bank.cluster_cost is not None:
+        raise ValueError("leave_one_out=True needs kernels in memory: leave out storage and device")
+    needed, budget = 3 * 8 * bank.n**2, parse_bytes(plan.bank.memory_budget)
+    if needed > budget:
+        raise refuse(
+            f"the mixed kernel of {bank.n} samples and its inverse", needed, budget, ["leave_one_out=False"]
+        )
+    columns = []
+    for task, own, strength in zip(tasks, weights, C, strict=True):
+        if TimeShares(plan.stop, 1).used_up:
+            warn_at_caller(
+                "the time of the fit was up before the samples could be left out: there is no loo_predictions_; raise "
+                "max_seconds",
+                KernelWeaveConvergenceWarning,
+            )
+            return None
+        used = np.flatnonzero(task.weight > 0)
+        K, y = np.asarray(to_numpy(bank.mixed(own)), dtype=float), task.y.reshape(bank.n, -1)
+        G = K[np.ix_(used, used)] + np.diag(0.5 / (strength * task.weight[used]))
+        A = cho_solve(cho_factor(G, lower=True), np.eye(used.size))
+        constant = np.zeros(y.shape[1])
+        if plan.fit_intercept:
+            ones = A.sum(axis=1)
+            constant = ones @ y[used] / np.sum(ones)
+            A -= np.outer(ones, ones) / np.sum(ones)
+        alpha = A @ y[used]
+        found = K[:, used] @ alpha + constant  # samples without weight are left out as it is
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # nothing remains when the only sample is left out
+            found[used] = y[used] - alpha / np.diag(A)[:, None]
+        columns.append(found.reshape(task.y.shape))
+    return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
 EVIDENCE = ("reml", "loo", "folds")

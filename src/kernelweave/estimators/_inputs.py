@@ -37,6 +37,7 @@ from ..views import (
     Views,
     as_frame,
     as_views,
+    is_row,
     is_views,
     refuse_missing,
 )
@@ -218,6 +219,8 @@ def _host_inputs(
             f"kernel {unfit[0]!r} does not take sparse input ({len(unfit)} of {len(expanded)} kernels do not): densify "
             "with X.toarray(), or use gaussian, linear, polynomial or cosine"
         )
+    for kernel in expanded:
+        kernel.check_samples(X)
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
@@ -283,6 +286,10 @@ def _expand_on_views(
     kernels = expand_kernels(spec, Schema.of(views))
     looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
     used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    if not any(kernel.takes_objects for kernel in kernels):
+        names = views.feature_names or range(views.shape[1])
+        for view, block in views.only(used).items():
+            refuse_text(block, labels=[names[j] for j in views.groups[view]])
     views.only(used).check_values()
     if missing == "error":
         refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
@@ -301,13 +308,17 @@ def _table_with_gaps(
     if isinstance(X, Rows) or _is_object_list(X):
         raise ValueError(f"missing={missing!r} needs views: a dict of tables, or one table in memory")
     schema = Schema.of(X)
-    X = _numeric(estimator, X, reset=True, gaps=True)
+    objects = schema.n_features is not None and any(k.takes_objects for k in expand_kernels(spec, schema))
+    if objects:
+        validate_data(estimator, X, reset=True, skip_check_array=True)
+    else:
+        X = _numeric(estimator, X, reset=True, gaps=True)
     kernels = expand_kernels(spec, schema if schema.n_features is not None else Schema.of(X))
     names = getattr(estimator, "feature_names_in_", None)
     groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
     views = Views.of_table(X, groups)
     views.check_values()
-    estimator._views = KnownViews.of(views, missing, views.names, groups)
+    estimator._views = KnownViews.of(views, missing, views.names, groups, objects)
     return kernels, views.bare()
 
 
@@ -335,10 +346,21 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         estimator._sides.check(X)
         return plain_pairs(X)
-    X = on_host(X)
+    samples = _brought(estimator, on_host(X), kind)
+    for kernel in vars(estimator).get("kernels_", ()) if kind in ("table", "objects", "views") else ():
+        kernel.check_samples(samples)
+    return samples
+
+
+def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
+    """Return new samples in the form of the training samples."""
     if kind == "views":
         known = estimator._views
-        return known.samples(X if known.groups is None else _numeric(estimator, X, reset=False, gaps=True))
+        if known.groups is not None and known.objects:
+            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
+        elif known.groups is not None:
+            X = _numeric(estimator, X, reset=False, gaps=True)
+        return known.samples(X)
     if kind == "matrices":
         rates: MissingRates | None = vars(estimator).get("_matrix_rates")
         matrices = as_stack(X, "rows of new samples", rates is not None)
@@ -372,15 +394,8 @@ def _is_object_list(X: Samples) -> bool:
     if hasattr(X, "iloc") or isinstance(X, np.ndarray):
         return X.ndim == 1
     if isinstance(X, list | tuple) and len(X):
-        return not _is_row(X[0]) or any(not _is_row(x) or len(x) != len(X[0]) for x in X)
+        return not is_row(X[0]) or any(not is_row(x) or len(x) != len(X[0]) for x in X)
     return False
-
-
-def _is_row(x: object) -> bool:
-    """Whether x can be a row of numbers."""
-    if isinstance(x, np.ndarray):
-        return x.ndim == 1 and x.dtype.kind in "fiub"
-    return isinstance(x, list | tuple) and all(isinstance(value, Number) for value in x)
 
 
 RESHAPE = (
@@ -401,7 +416,7 @@ def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
     if unfit:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X is a sequence of single things, but kernel {unfit[0]!r} works "
-            f"on rows of numbers. {RESHAPE}"
+            f"on rows of numbers; those on texts, molecules and graphs are in kernelweave.kernels. {RESHAPE}"
         )
     return kernels
 
@@ -410,6 +425,33 @@ def _forget_features(estimator: BaseEstimator) -> None:
     """Drop what an earlier fit on rows of numbers said about the columns."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(estimator).pop(name, None)
+
+
+def refuse_text(X: Samples, error: Exception | None = None, labels: Sequence[object] | None = None) -> None:
+    """Raise where a column of a table holds texts or dates, naming it: it is no matrix of numbers."""
+    frame = hasattr(X, "iloc")
+    if not (frame or getattr(getattr(X, "dtype", None), "kind", "") in "OUSM") or getattr(X, "ndim", 0) != 2:
+        return
+    for j in range(X.shape[1]):
+        values = np.asarray(X.iloc[:, j] if frame else X[:, j])
+        found = next(filter(_is_text, values), None) if values.dtype.kind in "OUS" else None
+        if values.dtype.kind != "M" and found is None:
+            continue
+        label = X.columns[j] if frame else j if labels is None else labels[j]
+        what = "dates" if found is None else f"texts, such as {str(found)!r}"
+        raise ValueError(
+            f"column {label!r} holds {what}, which cannot be converted to numbers: leave it out, encode it "
+            f"(OneHotEncoder), or give it a kernel of its own, kernels.function(f).on({label!r})"
+        ) from error
+
+
+def _is_text(value: object) -> bool:
+    """Whether something is a text that is no number."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return isinstance(value, str)
+    return False
 
 
 def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = False) -> Samples:
@@ -421,13 +463,17 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = Fal
         )
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
-    X = validate_data(
-        estimator,
-        X,
-        accept_sparse="csr",
-        dtype=np.float64,
-        reset=reset,
-        ensure_min_samples=2 if reset else 1,
-        ensure_all_finite="allow-nan" if gaps else True,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            reset=reset,
+            ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if gaps else True,
+        )
+    except (TypeError, ValueError) as error:
+        refuse_text(X, error)
+        raise
     return without_duplicates(X) if sp.issparse(X) else X

@@ -268,16 +268,32 @@ class Task:
     C: float
     start: Point | None = None
     of: str = "class"
+    #: factors of C that are no weights of samples: exposures, by which held-out samples count too
+    exposure: Array | None = None
     #: what was chosen before the problem was posed, in words: its certificate says so
     given: tuple[str, ...] = ()
 
     def problem(self, bank: Bank, fit_intercept: bool) -> MKLProblem:
         """Return the problem on a bank."""
-        return MKLProblem(bank, self.loss, self.norm, self.y, self.C, self.weight, fit_intercept, self.given)
+        return MKLProblem(bank, self.loss, self.norm, self.y, self.C, self.factors, fit_intercept, self.given)
+
+    @property
+    def factors(self) -> Array:
+        """Factors of C by sample, exposures included."""
+        return self.weight if self.exposure is None else self.weight * self.exposure
 
 
 def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: Plan) -> list[Task]:
-    """Tasks of a classification: one where there are two classes or all are learnt together, else one per class."""
+    """Tasks of a classification: one where there are two classes or all are learnt together, else one per class.
+
+    Of several labels ``codes`` are a table of zeros and ones, and the tasks those of its columns.
+    """
+    if codes.ndim == 2:
+        signs = np.where(codes > 0, 1.0, -1.0)
+        columns_of = list(zip(signs.T.copy(), classes, strict=True)) if each else [(signs, "all")]
+        return [Task(y, weight, label, plan.loss, plan.norm, plan.C, of="label") for y, label in columns_of]
+    if plan.loss.ordered:
+        return [Task(codes.astype(float), weight, "all", plan.loss, plan.norm, plan.C)]
     if classes.size == 2 and not plan.loss.joint:
         targets: list[tuple[Array, Label]] = [(np.where(codes == 1, 1.0, -1.0), classes[1])]
     else:
@@ -297,6 +313,6 @@ def path_of(
     """Follow a task over values of C, smallest first; ``known``: weights to begin with, by C."""
     return follow_path(
         bank, task.loss, task.norm, plan.solver_for(task.loss, task.norm, bank), task.y, list(Cs), stops,
-        sample_weight=task.weight, fit_intercept=plan.fit_intercept, callback=plan.callback, verbose=plan.verbose,
+        sample_weight=task.factors, fit_intercept=plan.fit_intercept, callback=plan.callback, verbose=plan.verbose,
         known=known,
     )  # fmt: skip

@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
 from sklearn.model_selection import check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
@@ -22,6 +20,7 @@ from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import Point
+from ..solvers import Stop
 from ..views import Pairs
 from ._bind import Bound, fold_bank
 from ._inputs import Training
@@ -38,6 +37,10 @@ AUTO_NORMS: Sequence[NormLike] = ("l1", 4 / 3, 2, "uniform")
 Measures = Callable[[Array, Codes], dict[str, float]]
 #: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
 SEARCH = 0.75
+#: tolerance of the search over that of the fit with what was chosen, and the coarsest that is made of a finer one
+COARSER, COARSEST = 10.0, 1e-2
+#: folds after which a value of C may be hopeless, and how many standard errors it is behind then
+RACED, BEHIND = 3, 2.0
 #: mean scores, and then mean losses, that differ by no more than this are equal
 EQUAL = 1e-12
 #: relative gap up to which the weights of a fit on all samples, beside the chosen one, are shown
@@ -60,6 +63,12 @@ def folds_of(
     return list(splitter.split(X, y if classify else None, groups))
 
 
+def shares_of_search(stop: Stop, problems: int) -> TimeShares:
+    """Deal out the seconds of a search, whose fits are coarser than the last one has to be."""
+    tol = max(stop.tol, min(COARSER * stop.tol, COARSEST))
+    return TimeShares(replace(stop, tol=tol), problems, SEARCH)
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """Result of a search: the plan, its place among those tried, C, the tasks to solve with them, and why."""
@@ -73,12 +82,12 @@ class SearchResult:
     #: positions of held-out samples and their decision values with the chosen pair, one pair of arrays per fold
     held_out: list[tuple[Codes, Array]]
     #: the pairs of norm and C that the scores do not tell from the chosen one, and that one: ``choice``, ``norm``,
-    #: ``C``, ``score`` (and ``squared_error``, where that decides), ``tie``
+    #: ``C``, ``score`` (and the error, where that decides), ``tie``
     ties: pd.DataFrame
     #: score of every C on every fold, with the chosen norm
     scores: Array
-    #: whether these are squared errors, with a minus before them
-    errors: bool
+    #: name of the errors that these are, with a minus before them; None where they are scores
+    error: str | None
 
 
 @dataclass
@@ -93,7 +102,7 @@ class Search:
     #: increasing
     Cs: Array
     splits: Splits
-    #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
+    #: where ``error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
     #: of positions and decision values of held-out samples by fold: it decides where mean scores are equal
     loss: Callable[[list[tuple[Codes, Array]]], float]
@@ -101,11 +110,17 @@ class Search:
     stops: TimeShares
     #: place of the plan that is kept unless another is clearly ahead; None where the largest mean score decides
     default: int | None = 0
-    rows: list[dict[str, object]] = field(default_factory=list)
+    #: name of the error, which a score of the user's takes the place of
+    error: str = "squared_error"
+    #: whether ``score`` takes the decision values of all samples
+    sees_all: bool = False
+    rows: list[dict[str, Any]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
     #: what each pair said of the samples that it had not seen
     held_out: dict[tuple[int, float], list[tuple[Codes, Array]]] = field(default_factory=dict)
+    #: pairs that are left out of further folds
+    dropped: set[tuple[int, float]] = field(default_factory=set)
 
     def run(self) -> pd.DataFrame:
         """Return a row per fit that was finished; an interrupt or the end of the time leaves what there is."""
@@ -117,11 +132,23 @@ class Search:
         bar = tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
         with suppress(KeyboardInterrupt), bar:  # the fit at hand had no point yet; those before it remain
             for fold, (train, test) in enumerate(self.splits):
+                if fold >= RACED:
+                    self._drop_hopeless()
+                for place, C in sorted(self.dropped):
+                    nothing = dict.fromkeys(
+                        ("n_iter", "passes", "active_kernels", "fit_time", "score_time"), 0
+                    )
+                    self.rows.append({**self._key(place, C, fold), **nothing, "dropped": True})
+                    self.stops.problems -= len(self.tasks)
+                    bar.update()
                 for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
-                    key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
-                    row = {**key, **self.score(values[test], test), **facts}
-                    self.rows.append({**row, "score_time": time.perf_counter() - began})
+                    row = {
+                        **self._key(place, C, fold),
+                        **self.score(values if self.sees_all else values[test], test),
+                        **facts,
+                    }
+                    self.rows.append({**row, "score_time": time.perf_counter() - began, "dropped": False})
                     self.held_out.setdefault((place, C), []).append((test, values[test]))
                     self.points[place, C] = points
                     bar.update()
@@ -132,6 +159,33 @@ class Search:
         if not self.rows or given_up():
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
+
+    def _key(self, place: int, C: float, fold: int) -> dict[str, Any]:
+        return {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
+
+    def _drop_hopeless(self) -> None:
+        """Leave out pairs that are so far behind the best C of their norm that no fold to come should bring them back.
+
+        Behind by two standard errors of the lead over the folds so far, which few folds may happen to agree about: the
+        median of these errors counts as well, and that of the best score itself.
+        """
+        by, sign = (self.error, -1.0) if self.error in self.rows[0] else ("score", 1.0)
+        known: dict[tuple[int, float], list[float]] = {}
+        for row in self.rows:
+            known.setdefault((row["choice"], row["C"]), []).append(sign * row.get(by, np.nan))
+        for place in range(len(self.plans)):
+            pairs = [pair for pair in known if pair[0] == place and pair not in self.dropped]
+            if len(pairs) < 2:
+                continue
+            scores = np.array([known[pair] for pair in pairs]).T
+            scores = scores[np.all(np.isfinite(scores), axis=1)]
+            if scores.shape[0] < RACED:
+                continue
+            best = scores[:, [int(np.argmax(scores.mean(axis=0)))]]
+            spread = np.std(np.hstack([best - scores, best]), axis=0, ddof=1) / np.sqrt(scores.shape[0])
+            noise = np.maximum(spread[:-1], max(float(np.median(spread[:-1])), float(spread[-1])))
+            behind = (best - scores).mean(axis=0) > np.maximum(BEHIND * noise, EQUAL)
+            self.dropped |= {pair for pair, hopeless in zip(pairs, behind, strict=True) if hopeless}
 
     def _fits_on_fold(
         self, train: Codes
@@ -151,9 +205,11 @@ class Search:
                 own = replace(task, weight=task.weight * in_fold, norm=plan.norm)
                 # the weights of the fold before: those of this one are near
                 known = {C: points[number].weights for (at, C), points in self.points.items() if at == place}
-                paths.append(path_of(own, bank, quiet, self.Cs, self.stops, known))
+                Cs = np.array([C for C in self.Cs if (place, C) not in self.dropped])
+                paths.append(path_of(own, bank, quiet, Cs, self.stops, known))
             for steps in zip(*paths, strict=True):
                 fits = [solution for _, _, solution in steps]
+                problem = steps[0][1]
                 if any(fit.status == "interrupted" for fit in fits):  # does not count
                     break
                 values = []
@@ -171,6 +227,7 @@ class Search:
                 }
                 points = [Point(fit.point.beta, fit.point.weights) for fit in fits]
                 whole = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                whole = problem.loss.class_scores(whole, problem.loss.thresholds(problem.y, whole, problem.c))
                 yield place, steps[0][0], whole, facts, points
 
     def choose(self) -> SearchResult:
@@ -186,13 +243,14 @@ class Search:
         complete = int((table.groupby("fold").size() == self.size).sum())
         if complete < len(self.splits):
             warn_at_caller(
-                f"the search was cut short after {len(table)} of {len(self.splits) * self.size} fits, {complete} of "
-                f"{len(self.splits)} folds: C and norm were chosen by what was known then",
+                f"the search was cut short after {np.count_nonzero(~table['dropped'])} of "
+                f"{len(self.splits) * self.size} fits, {complete} of {len(self.splits)} folds: C and norm were chosen "
+                "by what was known then",
                 KernelWeaveConvergenceWarning,
             )
             counted = table[table["fold"] < complete] if complete else table
-        errors = "squared_error" in counted
-        by = "squared_error" if errors else "score"
+        errors = self.error in counted
+        by = self.error if errors else "score"
         wide = {
             name: counted.pivot_table(index="fold", columns=["choice", "C"], values=name)
             for name in {by, "score"}
@@ -203,14 +261,15 @@ class Search:
                 f"all {len(table)} scores of held-out samples are undefined (not finite), and nothing can be chosen by "
                 "them: take another scoring, or other folds"
             )
-        means, folds = scores.mean(), counted["fold"].nunique()
+        live = [pair for pair in scores.columns if pair not in self.dropped]
+        means, folds = scores[live].mean(), counted["fold"].nunique()
         best = self._best(means, folds)
         if self.default is not None and best[0] != self.default and self.default in scores.columns.levels[0]:
             kept = self._best(means[[self.default]], folds)
             if not clearly_ahead((scores[best] - scores[kept]).to_numpy()):
                 best = kept
         place, C = best
-        leads = {pair: (scores[best] - scores[pair]).dropna().to_numpy() for pair in scores.columns}
+        leads = {pair: (scores[best] - scores[pair]).dropna().to_numpy() for pair in live}
         equal = {pair for pair, lead in leads.items() if lead.size and abs(lead.mean()) <= EQUAL}
         near = {pair for pair, lead in leads.items() if lead.size > 1 and not clearly_ahead(lead)}
         kinds = (
@@ -237,7 +296,7 @@ class Search:
         return SearchResult(
             self.plans[place], int(place), float(C), tasks, float(wide["score"].mean().get(best, np.nan)),
             table.drop(columns="choice"), self.held_out[best], ties, scores[place].reindex(columns=self.Cs).to_numpy(),
-            errors,
+            self.error if errors else None,
         )  # fmt: skip
 
     def _best(self, means: pd.Series[float], folds: int) -> tuple[int, float]:
@@ -302,11 +361,11 @@ class Search:
             ties = chosen.ties
             sentence = undecided(
                 ties["C"].to_numpy(), ties["norm"].tolist(), self.size,
-                ties["squared_error" if chosen.errors else "score"].to_numpy(),
-                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.errors,
+                ties[chosen.error or "score"].to_numpy(),
+                int(np.argmax(ties["tie"] == "chosen")), shares, different, chosen.error,
             )  # fmt: skip
             said += () if sentence is None else (sentence,)
-        end = end_of_grid(chosen.C, self.Cs, chosen.scores, errors=chosen.errors)
+        end = end_of_grid(chosen.C, self.Cs, chosen.scores, error=chosen.error)
         if end is None:
             return said, ()
         return (*said, end[0]), (end[0],) if end[1] else ()
@@ -315,40 +374,6 @@ class Search:
     def size(self) -> int:
         """Fits of a fold."""
         return len(self.plans) * len(self.Cs)
-
-
-def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
-    """Return the mean over folds of the log loss of decision values, times the scale that is best for all together.
-
-    Decision values of a margin loss have no unit: the scale ``s > 0`` that minimises the mean over all samples of
-    ``log(1 + exp(-s y f))``, or of the cross-entropy of the softmax of ``s f``, gives them one.
-
-    ``held_out`` has the classes of every fold as numbers, and decision values ``(n,)`` of two classes or ``(n, k)``.
-
-    >>> right, wrong = (np.array([0, 1]), np.array([-1.0, 1.0])), (np.array([0, 1]), np.array([1.0, -1.0]))
-    >>> round(scaled_log_loss([right]), 6), round(scaled_log_loss([wrong]), 6)
-    (0.0, 0.693147)
-    """
-    # what the other classes have above the own one: the loss of a sample is log sum exp(s * above)
-    above = []
-    for codes, values in held_out:
-        whole = np.stack([np.zeros(len(values)), values], axis=1) if values.ndim == 1 else values
-        above.append(whole - whole[np.arange(len(codes)), codes][:, None])
-    pooled = np.concatenate(above)
-    size = float(np.max(np.abs(pooled)))
-    if not 0.0 < size < np.inf:
-        return float(np.log(pooled.shape[1])) if size == 0.0 else np.inf
-    unit = pooled / size
-
-    def slope(scale: float) -> float:
-        return float(np.mean(np.sum(softmax(scale * unit, axis=1) * unit, axis=1)))
-
-    best, far = 0.0, 1.0
-    if slope(0.0) < 0.0:
-        while slope(far) < 0.0 and far < 1e9:  # no scale is too large where all are on the right side
-            far *= 8.0
-        best = far if slope(far) <= 0.0 else float(brentq(slope, 0.0, far, xtol=1e-12, rtol=1e-12))
-    return float(np.mean([np.mean(logsumexp(best / size * one, axis=1)) for one in above]))
 
 
 def mean_shares(weights: Array) -> Array:

@@ -204,6 +204,7 @@ class BestKernelClassifier(MKLClassifier):
     """
 
     _weights_rule = "all weight is on the kernel that does best in cross-validation"
+    _takes_labels = False
 
     Cs: ArrayLike | None
     cv: FoldsLike
@@ -316,7 +317,7 @@ class MeanKernelRidgeClassifier(_MeanKernelRidge, MKLClassifier):
     """
 
 
-@settled(loss="squared", norm="uniform", C=1.0)
+@settled(loss="squared", quantiles=None, norm="uniform", C=1.0)
 class MeanKernelRidgeRegressor(_MeanKernelRidge, MKLRegressor):
     """Kernel ridge regression on the mean kernel, C by closed-form leave-one-out (``C_``, ``loo_errors_``, ``Cs_``).
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
 from .._components import store_parameters
 from .._estimating import (
+    available_where,
     check_two_classes,
+    class_columns,
     constant_prediction,
     encode_classes,
     one_column,
@@ -21,7 +25,7 @@ from .._estimating import (
     restore_on_error,
     weigh_samples,
 )
-from .._fitted import FittedModel, origin_of_weights
+from .._fitted import FittedModel, origin_of_weights, set_optional
 from .._typing import Array
 from ..banks import KernelFunction
 from ..banks.devices import device_of, on_host
@@ -54,13 +58,14 @@ MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: MKLClassifier) -> bool:
-    # the loss that was fitted decides, whatever the parameters say now
-    loss = vars(estimator).get("loss_") or estimator._loss(n_classes=2)
-    if loss.has_probabilities:
+    # what was fitted decides, whatever the parameters say now
+    fitted = vars(estimator).get("loss_")
+    calibrated = estimator.probability if fitted is None else hasattr(estimator, "calibration_")
+    if calibrated or (fitted or estimator._loss(n_classes=2)).has_probabilities:
         return True
     raise AttributeError(
-        "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
-        "sklearn.calibration.CalibratedClassifierCV"
+        "predict_proba needs loss='logistic' or 'ordinal', or MKLClassifierCV(probability=True), whose folds calibrate "
+        "any loss; or wrap the classifier in sklearn.calibration.CalibratedClassifierCV"
     )
 
 
@@ -85,6 +90,11 @@ class Labelled:
         """Return what there is to solve."""
         return class_tasks(self.codes, self.weight, self.classes, self.each, self.plan)
 
+    @property
+    def several_labels(self) -> bool:
+        """Whether samples have any number of labels, instead of one class."""
+        return self.codes.ndim == 2
+
 
 def codes_of(values: Array) -> Codes:
     """Return the positions of the classes that decision values mean."""
@@ -98,26 +108,27 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     Parameters
     ----------
-    kernels : kernels, "precomputed", preset name or None, default=None
-        What to mix: kernels joined by ``+``, families such as ``kernels.per_feature(...)``, functions of two samples,
-        a preset of a paper by name.  None is ``kernels.default_bank()``.  ``"precomputed"``: X is an (m, n, n) array or
-        a list of matrices in ``fit`` and (m, n_new, n) in ``predict``; inside cross-validation use
-        ``kernels.held(stack)`` with sample indices as X.
+    kernels : kernels, str, list or None, default=None
+        What to mix: kernels joined by ``+``, families such as ``kernels.per_feature(...)``, functions, names such as
+        ``"rbf"`` and ``"linear"`` or of a preset, a list of these.  None is ``kernels.default_bank()``.
+        ``"precomputed"``: X is an (m, n, n) array or a list of matrices in ``fit`` and (m, n_new, n) in ``predict``;
+        inside cross-validation use ``kernels.held(stack)`` with sample indices as X.
     loss : str or Loss, default="hinge"
-        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``; ``multiclass_hinge`` or
-        ``multinomial`` by name makes two classes a joint problem as well.
+        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``; ``ordinal`` for classes in the order
+        of their labels; ``multiclass_hinge`` or ``multinomial`` by name makes two classes a joint problem as well.
     norm : float, str or Norm, default="l1"
-        A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
-        between, ``"max"`` the least sparse.  For structure in the weights: ``norms.ElasticNet``, ``norms.Elastic``,
-        ``norms.Grouped`` (groups of kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
+        How many kernels are left: ``"l1"`` keeps few; a number p > 1 (``"l2"`` is 2) keeps all, the more alike the
+        larger it is; try 1.5 to 4.  ``"uniform"`` is the mean kernel, ``"entropy"`` in between, ``"max"`` the least
+        sparse.  For structure in the weights: ``norms.ElasticNet``, ``norms.Elastic``, ``norms.Grouped`` (groups of
+        kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
     C : float, default=1.0
-        Weight of the loss.
+        Weight of the loss, > 0.  A larger C fits the training data more closely; try 0.01 to 1000.
     fit_intercept : bool, default=True
         Whether f has a free constant.
     normalize : {"trace", "cosine", None}, default="trace"
         How kernels are made comparable; learnt on the training samples.
     center : bool, default=False
-        Whether kernels are centred in feature space first.
+        Whether the mean of the training samples is taken off in feature space first.
     missing : {"error", "mean", "predict"}, default="error"
         What becomes of samples that lack a whole view (a row of NaN, no row, or no table at all): refused, or completed
         in feature space by the mean of the samples that have it, or by what the views at hand predict
@@ -126,16 +137,17 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         How more than two classes are handled.  ``joint``: one problem and one set of kernel weights; the hinge becomes
         the multiclass hinge of Crammer and Singer, the logistic loss the multinomial one (softmax), other losses are
         added up over the classes, each against the rest.  ``shared``: losses added up for these two as well.  ``ovr``:
-        one problem per class, with kernel weights of its own.
+        one problem per class, with kernel weights of its own.  Of several labels ``ovr`` learns each by itself, the
+        others all with one set of weights.
     class_weight : dict, "balanced" or None, default=None
-        Factors of C by class.
+        Factors of C by class; ``"balanced"`` makes rare classes count as much as frequent ones.
     solver : str or Solver, default="auto"
         Name of a solver; ``solver_`` says what ``auto`` picked.
     tol : float, default=1e-3
-        Relative duality gap at which to stop.
+        Relative duality gap at which to stop.  Smaller is slower and more exact; 1e-2 to explore, 1e-6 to compare.
     max_iter, max_seconds : int, float or None
-        Limits, of every problem's iterations and of the seconds of the whole fit; the best point is kept and a warning
-        says that the tolerance was not reached.
+        Limits, of every problem's iterations (None is the solver's) and of the seconds of the whole fit; the best point
+        is kept and a warning says that the tolerance was not reached.
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
@@ -149,12 +161,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     storage : {"auto", "family", "dense", "lowrank", "lazy", "stream"}, default="auto"
         How the bank keeps its kernels; ``stream`` computes explicit features block by block in every pass.
     dtype : {"float64", "float32"}, default="float64"
-        Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
-        the certificate are always in double precision.
+        Storage of the bank, and kernel values in prediction: ``"float32"`` takes half the memory.  Distances, sums over
+        samples in the fit, coefficients and the certificate are always in double precision.
     memory_budget : int, str or None, default=None
         Bytes the bank may take (``"2GB"``); None is half of what the process may use.
     n_jobs : int or None, default=None
-        Threads for sweeps over the bank.
+        Threads for sweeps over the bank; -1 takes all cores.  The answer does not depend on it.
     device : {"cuda", "cpu", "mps"} or None, default=None
         Where torch keeps the bank and solves; None is NumPy, unless X is a torch tensor.  There ``dtype`` may also be
         ``"float16"`` or ``"bfloat16"``, and ``storage`` is ``auto``, ``dense`` or ``lazy``.
@@ -203,6 +215,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         What was run; and ``"converged"`` where every certificate's ``relative_gap <= tol``, else why it stopped before.
     calibration_ : Calibration
         Of ``MKLClassifierCV``: the map from decision values to probabilities.
+    loo_predictions_ : array
+        Of ``MKLRegressor``, where it was asked for.
     decision_ : Decision
         Which solver, what it worked on (``representation``, ``storage``, ``place``, ``dtype``, ``bytes``), and why, in
         one sentence: ``reason``, which is also what ``str`` gives.  The rules are in docs/choosing.md.
@@ -215,7 +229,18 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     findings_ : tuple of str
         What to know before any figure, each a warning as well: that kernels do not suit the scales of the columns
         (docs/kernels.md), that one class is predicted for nearly everything.
+    thresholds_ : array of shape (k - 1,)
+        With ``loss="ordinal"``: between each class and the next, on the scale of the learnt function.
+    multilabel_ : bool
+        True where y was a table of labels; ``classes_`` are then the numbers of its columns.
     classes_, support_, n_features_in_ : as in scikit-learn
+
+    See Also
+    --------
+    MKLClassifierCV : Chooses C, and if wanted the norm, by cross-validation.
+    MeanKernelClassifier : Equal weights on the same kernels, the method to compare with.
+    NoisyLabelMKLClassifier : For labels of which some are wrong.
+    SimilarityClassifier : For similarities that are no kernels.
 
     Examples
     --------
@@ -223,7 +248,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     >>> from sklearn.preprocessing import scale
     >>> from kernelweave import MKLClassifier, kernels as kw
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> bank = kw.gaussian(widths=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(widths=[0.5, 1.0, 2.0]))
+    >>> bank = kw.gaussian(width=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(width=[0.5, 1.0, 2.0]))
     >>> clf = MKLClassifier(bank).fit(scale(X), y)
     >>> clf.certificate_.relative_gap < 1e-3
     True
@@ -234,6 +259,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     multi_class: str
     class_weight: ClassWeights
     classes_: NDArray[Any]
+    #: whether y may be a table of labels, or classes in an order
+    _takes_labels = True
+    # not every estimator has folds
+    probability: bool = False
 
     def __init__(
         self,
@@ -267,11 +296,17 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _loss(self, n_classes: int) -> Loss:
         loss = make_loss(self.loss)
-        if loss.joint and self.multi_class != "joint":
+        if (loss.joint or loss.ordered) and self.multi_class != "joint":
             raise ValueError(
                 f"loss {loss!r} judges all classes together: use multi_class='joint', or "
                 f"loss={'logistic' if loss.has_curvature else 'hinge'!r}"
             )
+        if loss.ordered and not self._takes_labels:
+            raise ValueError(
+                f"loss {loss!r} is for MKLClassifier and MKLClassifierCV, not {type(self).__name__}"
+            )
+        if loss.ordered and n_classes == 2:  # with one threshold, which is the intercept
+            return make_loss("logistic")
         return loss.of_several_classes() if n_classes > 2 and self.multi_class == "joint" else loss
 
     @one_fit
@@ -283,8 +318,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         X : samples
             Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks;
             a dict or list of tables, or ``Views``, of which kernels find their view by name; AnnData or MuData.
-        y : array of shape (n,), or str
-            Class labels; with AnnData and MuData also the column of ``obs`` that has them.
+        y : array of shape (n,) or (n, k), or str
+            Class labels; with AnnData and MuData also the column of ``obs`` that has them.  A table of zeros and ones
+            is k labels, of which a sample has any number.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -296,7 +332,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self._fit(labelled.training, labelled.plan, labelled.tasks())
         return self
 
-    @available_if(_learns_online)
+    @available_where(_learns_online)
     @restore_on_error
     def partial_fit(
         self, X: Samples, y: Column, classes: Column = None, sample_weight: Column = None
@@ -398,6 +434,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _findings_of(self, tasks: list[Task], values: list[Array]) -> tuple[str, ...]:
         targets = [task.y for task in tasks]
+        if hasattr(self, "multilabel_"):
+            return ()
+        if tasks[0].loss.ordered:
+            targets = [class_columns(targets[0].astype(np.intp), self.classes_.size)]
         codes, predicted = (
             codes_of(one[0] if len(tasks) == 1 else np.stack(one, axis=1)) for one in (targets, values)
         )
@@ -415,36 +455,87 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
         X, y = self._joined(X, y)
-        self.classes_, codes = encode_classes(on_host(in_memory(y)))
-        plan = self._plan(self.classes_.size)
+        y, codes = on_host(in_memory(y)), None
+        if self._takes_labels and type_of_target(y, input_name="y") == "multilabel-indicator":
+            codes = self._labels(y)
+            self.classes_ = np.arange(codes.shape[1])
+        set_optional(self, "multilabel_", None if codes is None else True)
+        if codes is None:
+            self.classes_, codes = encode_classes(y)
+        plan = self._plan(self.classes_.size if codes.ndim == 1 else 2)
         training = training_inputs(self, X, plan.bank, len(codes))
-        if plan.bank.missing != "error":
+        if plan.bank.missing != "error" and codes.ndim == 1:
             warn_of_classes(training.presence(), codes, self.classes_)
-        weight = weigh_samples(in_memory(sample_weight), codes.size, self.class_weight, self.classes_, codes)
-        check_two_classes(self.classes_, codes, weight)
+        weight = weigh_samples(in_memory(sample_weight), len(codes), self.class_weight, self.classes_, codes)
+        if codes.ndim == 1:
+            check_two_classes(self.classes_, codes, weight)
+        elif not np.any(weight > 0):
+            raise ValueError("all sample weights are zero")
         plan = plan.with_norm(norm_of_kernels(plan.norm, training))
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
 
+    def _labels(self, y: Any) -> Codes:
+        """Check a table of several labels; return it as zeros and ones."""
+        table = check_array(y, accept_sparse=True, dtype=None, input_name="y", ensure_min_features=2)
+        if self.class_weight is not None:
+            raise ValueError(
+                "class_weight goes with one class per sample, not with several labels: leave it out"
+            )
+        loss = make_loss(self.loss)
+        if loss.joint or loss.ordered:
+            raise ValueError(
+                f"loss {loss!r} is for one class per sample: for several labels take 'hinge' or 'logistic'"
+            )
+        codes: Codes = np.asarray(table.toarray() if hasattr(table, "toarray") else table).astype(np.intp)
+        return codes
+
+    def _scores(self, X: Samples) -> Array:
+        """Return the values of the functions, or what ordered classes have in their place."""
+        values, thresholds = self._decision(X), vars(self).get("thresholds_")
+        return values if thresholds is None else self.loss_.class_scores(values, thresholds)
+
     @lazily
     def decision_function(self, X: Samples) -> Array:
-        """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more."""
-        values = self._decision(X)
+        """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more, or for k labels.
+
+        With ``loss="ordinal"`` they are the logarithms of the probabilities.
+        """
+        values = self._scores(X)
         # two classes under a joint loss have a function each; what tells them apart is the difference
-        return values[:, 1] - values[:, 0] if self.classes_.size == 2 and values.ndim == 2 else values
+        two = self.classes_.size == 2 and values.ndim == 2 and not hasattr(self, "multilabel_")
+        return values[:, 1] - values[:, 0] if two else values
 
     @lazily
     def predict(self, X: Samples) -> NDArray[Any]:
-        """Return the predicted labels."""
-        codes = codes_of(self.decision_function(X))
-        return self.classes_[codes]
+        """Return the predicted classes, or a table of zeros and ones where there are several labels."""
+        values = self.decision_function(X)
+        if hasattr(self, "multilabel_"):
+            return (values > 0).astype(np.intp)
+        return self.classes_[codes_of(values)]
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
         """Return the mean accuracy; views with names are brought into the order of y."""
         return float(super().score(*self._joined(X, y), sample_weight))
 
-    @available_if(_has_probabilities)
+    @available_where(_has_probabilities)
     @lazily
     def predict_proba(self, X: Samples) -> Array:
-        """Return class probabilities (logistic loss only): softmax, or one against the rest, normalised."""
+        """Return class probabilities: calibrated on folds, or those of the logistic and the ordinal loss.
+
+        With several classes the logistic loss has the softmax, or one against the rest, normalised.  Of several labels
+        each has its own probability.
+        """
         # what was fitted decides, and not what the parameters say now
-        return self.loss_.probabilities(self._decision(X))
+        calibration, labels = FittedModel.of(self).calibration, hasattr(self, "multilabel_")
+        values = self._scores(X) if calibration is None else self.decision_function(X)
+        if not labels:
+            return np.asarray((self.loss_ if calibration is None else calibration).probabilities(values))
+        each = [self.loss_] * values.shape[1] if calibration is None else calibration
+        return np.column_stack([one.probabilities(f)[:, 1] for one, f in zip(each, values.T, strict=True)])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        with suppress(ValueError):  # of a loss that is none
+            loss = make_loss(self.loss)
+            tags.classifier_tags.multi_label = self._takes_labels and not (loss.joint or loss.ordered)
+        return tags

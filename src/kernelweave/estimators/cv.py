@@ -10,16 +10,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import check_scoring
+from sklearn.metrics import accuracy_score, check_scoring
 
-from .._components import store_parameters
-from .._estimating import TimeShares, constant_prediction, one_call, one_fit, several_fits, warn_of_findings
+from .._components import check_switch, store_parameters
+from .._estimating import (
+    TimeShares,
+    constant_prediction,
+    one_call,
+    one_fit,
+    several_fits,
+    warn_of_findings,
+    weigh_samples,
+)
 from .._fitted import set_optional
 from .._typing import Array
+from ..cluster import in_memory
 from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_caller
 from ..norms import make_norm
 from ..problems import Certificate
 from ._bind import bind
+from ._calibration import Calibration, scaled_log_loss
 from ._parameters import (
     Bytes,
     Callback,
@@ -38,13 +48,12 @@ from ._parameters import (
 )
 from ._plan import path_of
 from ._search import (
-    SEARCH,
     Search,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
-    scaled_log_loss,
+    shares_of_search,
 )
 from .classifier import MKLClassifier, codes_of
 
@@ -170,7 +179,7 @@ class MKLClassifierCV(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     Cs : int or array-like, default=10
-        Values of C; a number is that many from 1e-2 to 1e3.
+        Values of C; a number is that many from 1e-2 to 1e3.  A larger C fits the training data more closely.
     norms : sequence of norms, optional
         Norms to choose among; by default only ``norm``.  ``norm`` (or the first of them, where it is not among them) is
         kept unless another is ahead of it by more than a standard error of the difference over the folds.
@@ -179,6 +188,9 @@ class MKLClassifierCV(MKLClassifier):
         time, or come in groups, give a splitter.
     scoring : str or callable, default=None
         As in scikit-learn; None is the accuracy.  Every held-out sample counts once, whatever its weight.
+    probability : bool, default=True
+        Whether the decision values of held-out samples at the chosen pair give ``predict_proba``, for any loss and
+        without another fit.  Without, ``predict_proba`` is that of the loss, where it has one.
     random_state : int, RandomState or None, default=None
         Shuffles the folds where ``cv`` is a number or None, None always in the same way; and as for ``MKLClassifier``.
     **others
@@ -188,11 +200,14 @@ class MKLClassifierCV(MKLClassifier):
     Attributes
     ----------
     C_, norm_ : the chosen ones
+    calibration_ : Calibration
+        With ``probability``: ``scale`` and ``offset`` of the map from decision values to probabilities.
     decision_ : Decision
         As for ``MKLClassifier``, of the fit with the chosen pair; folds are decided by the same rules.
     cv_results_ : DataFrame
         norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit, and its seconds as
-        ``cross_validate`` names them: fit_time (without the kernels, which all fits share) and score_time.
+        ``cross_validate`` names them: fit_time (without the kernels, which all fits share) and score_time.  Rows that
+        are ``dropped`` have no score: their C was hopeless by then (Notes).
     best_score_ : float
         Mean score of the chosen pair.
     refit_time_ : float
@@ -209,11 +224,20 @@ class MKLClassifierCV(MKLClassifier):
 
     Notes
     -----
+    Fits of the search go to ten times ``tol`` (at most 1e-2, unless ``tol`` is more); the fit with the chosen pair goes
+    to ``tol``.  After three folds, and after each that follows, a C is left out of further ones if it is behind the
+    best C of its norm by more than two standard errors of its lead, of the median lead, and of the best score.
+
     Of the values of C whose mean scores are equal (to 1e-12) the one with the smallest log loss of its held-out
     decision values is taken, then the smallest.  Decision values have no unit: those of every C are first multiplied by
     the positive number that makes the log loss of all its held-out samples smallest (of several classes the
     cross-entropy of the softmax).  The loss is the mean over the folds, and every sample counts once.  With several
     ``norms``, ``norm`` is kept where it is tied with another; ties among the others are broken in the same way.
+
+    Probabilities are a sigmoid (two classes) or the softmax (several) of the decision values times a number, which is
+    learnt on what every sample got from the fold that held it out, by Platt's method with scikit-learn's parts
+    (docs/uncertainty.md).  Labels are predicted by the decision values: of two classes the sigmoid may cross one half
+    elsewhere, most of all with ``class_weight``, which moves the decision and not how frequent the classes are.
 
     Examples
     --------
@@ -224,12 +248,15 @@ class MKLClassifierCV(MKLClassifier):
     >>> clf = MKLClassifierCV(kw.gaussian([2.0, 4.0, 8.0]), Cs=[0.1, 1.0, 10.0], cv=3).fit(scale(X)[:200], y[:200])
     >>> clf.C_ in (0.1, 1.0, 10.0)
     True
+    >>> clf.predict_proba(scale(X)[200:]).shape
+    (369, 2)
     """
 
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
     cv: FoldsLike
     scoring: Scoring
+    probability: bool
 
     def __init__(
         self,
@@ -241,6 +268,7 @@ class MKLClassifierCV(MKLClassifier):
         norms: Sequence[NormLike] | None = None,
         cv: FoldsLike = None,
         scoring: Scoring = None,
+        probability: bool = True,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
@@ -279,6 +307,7 @@ class MKLClassifierCV(MKLClassifier):
         self
         """
         Cs = checked_Cs(self.Cs)
+        check_switch("probability", self.probability)
         labelled = self._checked(X, y, sample_weight)
         plan, tasks = labelled.plan, labelled.tasks()
         refuse_centred_cosine(plan, "MKLClassifier")
@@ -287,7 +316,7 @@ class MKLClassifierCV(MKLClassifier):
         splits = folds_of(self.cv, codes, True, plan.seed, groups, labelled.training.samples)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])
-            if gone.size:
+            if gone.size and not labelled.several_labels:
                 count = int(np.sum(codes == gone[0]))
                 raise ValueError(
                     f"fold {fold} has no training sample of class {labelled.classes[gone[0]]!r}, which has {count}: "
@@ -295,21 +324,22 @@ class MKLClassifierCV(MKLClassifier):
                 )
 
         def score(values: Array, held_out: Codes) -> dict[str, float]:
-            known, y = _KnownDecisions(values, self.classes_), self.classes_[codes[held_out]]
+            y = codes[held_out] if labelled.several_labels else self.classes_[codes[held_out]]
+            known = _KnownDecisions(values, self.classes_, labelled.several_labels)
             if self.scoring is None:
-                return {"score": float(np.mean(known.predict(values) == y))}
+                return {"score": float(accuracy_score(y, known.predict(values)))}
             return {"score": float(check_scoring(known, self.scoring)(known, np.zeros((y.size, 1)), y))}
 
         if self.scoring is not None:  # every sample has its share of the accuracy
             refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         # the estimator's own norm is kept in doubt; the first where it is not among those tried
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
         default = labels.index(own) if own in labels else 0
         bound = bind(labelled.training, plan.bank)
         search = Search(
             bound, tasks, plans, Cs, splits, score,
-            lambda folds: scaled_log_loss([(codes[held_out], values) for held_out, values in folds]),
+            lambda folds: _log_loss(codes, folds),
             stops, default,
         )  # fmt: skip
         chosen = search.choose()
@@ -320,26 +350,55 @@ class MKLClassifierCV(MKLClassifier):
         self.refit_time_ = time.perf_counter() - began
         # held-out samples say more than training samples, which a fit may reproduce
         where = np.concatenate([held_out for held_out, _ in chosen.held_out])
-        predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
-        counted = labelled.weight[where] > 0
-        sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
+        sentence = None
+        if not labelled.several_labels:
+            predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
+            counted = labelled.weight[where] > 0
+            sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
         findings = fitted.findings if sentence is None else (sentence,)
+        calibration = None
+        if self.probability:
+            # how frequent classes are is the samples' to say: factors of classes move the decision alone
+            counts = np.where(labelled.weight > 0, weigh_samples(in_memory(sample_weight), len(codes)), 0.0)
+            calibration = calibrated(codes, counts, chosen.held_out)
         weights = search.weights_of_ties(chosen, fitted.weights)
         self.ties_ = chosen.ties.drop(columns="choice")
         set_optional(self, "tied_weights_", weights)
         said, warned_of = search.findings(chosen, weights)
         warn_of_findings(findings)
         warn_of_findings(warned_of, GridEndWarning)
-        replace(fitted, findings=(*search.bound.findings, *findings, *said)).write(self)
+        replace(fitted, calibration=calibration, findings=(*search.bound.findings, *findings, *said)).write(
+            self
+        )
         return self
+
+
+def calibrated(codes: Codes, counts: Array, folds: list[tuple[Codes, Array]]) -> Any:
+    """Return the calibration by held-out values; of several labels one for each, None where one has none."""
+    if codes.ndim == 1:
+        return Calibration.learn([(codes[held_out], values, counts[held_out]) for held_out, values in folds])
+    columns = range(codes.shape[1])
+    each = [calibrated(codes[:, k], counts, [(rows, f[:, k]) for rows, f in folds]) for k in columns]
+    return None if any(one is None for one in each) else each
+
+
+def _log_loss(codes: Codes, folds: list[tuple[Codes, Array]]) -> float:
+    """Log loss of scaled held-out values, the mean over several labels."""
+    if codes.ndim == 1:
+        return scaled_log_loss([(codes[held_out], values) for held_out, values in folds])
+    each = range(codes.shape[1])
+    return float(np.mean([_log_loss(codes[:, k], [(rows, f[:, k]) for rows, f in folds]) for k in each]))
 
 
 class _KnownDecisions(ClassifierMixin, BaseEstimator):
     """A classifier whose decision values are known already, for scorers."""
 
-    def __init__(self, values: Array | None = None, classes: NDArray[Any] | None = None) -> None:
+    def __init__(
+        self, values: Array | None = None, classes: NDArray[Any] | None = None, several_labels: bool = False
+    ) -> None:
         self.values = values
         self.classes = classes
+        self.several_labels = several_labels
         self.classes_ = classes
 
     def fit(self, X: Samples, y: Column) -> Self:
@@ -351,4 +410,6 @@ class _KnownDecisions(ClassifierMixin, BaseEstimator):
     def predict(self, X: Samples) -> NDArray[Any]:
         assert self.values is not None
         assert self.classes_ is not None
+        if self.several_labels:
+            return (self.values > 0).astype(np.intp)
         return self.classes_[codes_of(self.values)]

@@ -59,7 +59,7 @@ class KernelFeatures(ParametersInGroups, TransformerMixin, BaseEstimator):
     >>> from sklearn.preprocessing import StandardScaler
     >>> from kernelweave import KernelFeatures, kernels as kw
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> features = KernelFeatures(kw.gaussian(widths=[2.0, 8.0]) + kw.linear(), rank=50)
+    >>> features = KernelFeatures(kw.gaussian(width=[2.0, 8.0]) + kw.linear(), rank=50)
     >>> model = make_pipeline(StandardScaler(), features, LogisticRegression(max_iter=1000)).fit(X, y)
     >>> model[1].starts_.tolist()
     [0, 50, 100, 130]

@@ -13,6 +13,7 @@ from .._fitted import FittedModel as FittedModel
 from ..banks import KernelFunction
 from ..views import KnownViews, Views
 from ._base import weights_of_columns as weights_of_columns
+from ._calibration import Calibration as Calibration
 from ._inputs import is_precomputed as is_precomputed
 from ._inputs import new_samples
 from ._parameters import Samples

@@ -156,6 +156,7 @@ class LPBetaClassifier(MKLClassifier):
     n_folds: int
 
     fits_subsets = False
+    _takes_labels = False
 
     def __init__(
         self,

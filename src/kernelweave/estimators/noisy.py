@@ -153,6 +153,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     max_rounds: int
 
     fits_subsets = False
+    _takes_labels = False
 
     @property
     def _weights_rule(self) -> str:  # type: ignore[override]

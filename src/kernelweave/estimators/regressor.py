@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -11,18 +12,20 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
-from .._components import store_parameters
-from .._estimating import TimeShares, checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
+from .._components import check_switch, store_parameters
+from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
+from .._numerics.namespace import to_numpy
 from .._typing import Array
-from ..banks import KernelFunction, support
+from ..banks import Bank, KernelFunction, support
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
+from ..losses import Loss, make_loss
 from ..solvers import final_status
 from ._base import BaseMKL, facts_of, findings_of_weights
 from ._bind import Bound, bind, nuisance_kernels
@@ -33,6 +36,7 @@ from ._evidence import (
     by_evidence,
     criterion_of,
     deviations,
+    left_out_predictions,
     refuse_too_many,
     tasks_by_products,
 )
@@ -58,17 +62,19 @@ from ._parameters import (
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
-    SEARCH,
     Search,
     SearchResult,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
+    shares_of_search,
 )
 from .cv import checked_Cs
 
 MULTI_OUTPUT = ("shared", "each")
+#: samples at most among which neighbours are looked for
+NEIGHBOURS = 1000
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):
@@ -79,13 +85,20 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     kernels : kernels, "precomputed", preset name or None, default=None
         As for ``MKLClassifier``.
     loss : str or Loss, default="squared"
-        ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
+        ``squared``; ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube); ``huber`` where
+        targets have outliers (``losses.Huber(delta)``); ``quantile``, the median unless ``quantiles`` says otherwise;
+        ``poisson`` for counts, whose expected value is ``exp(f)``.
+    quantiles : float or sequence of float, optional
+        With ``loss="quantile"``: which quantiles to predict, several in increasing order (docs/losses.md).
     multi_output : {"shared", "each"}, default="shared"
-        What is learnt for several targets ``(n, t)``: one set of kernel weights for all, in one convex problem, the sum
-        of the targets' objectives; or one problem and one set of weights per target.  Shared weights depend most on
-        the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
+        What is learnt for several targets ``(n, t)``, or several quantiles of one: one set of kernel weights for all,
+        in one convex problem, the sum of their objectives; or one problem and one set of weights each.  Shared weights
+        depend most on the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
         StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
         grow with the number of targets beyond n.
+    leave_one_out : bool, default=False
+        Whether to keep ``loo_predictions_``, for the squared loss: one more inverse of an n x n matrix, for targets
+        with weights of their own one each.
     norm, C, fit_intercept, normalize, center, missing, solver, tol, max_iter, max_seconds, warm_start, checkpoint, \
 callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         As for ``MKLClassifier``.
@@ -94,15 +107,24 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     ----------
     weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_,
     decision_ :
-        As for ``MKLClassifier``; for t targets ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and ``weights_``
-        ``(m,)`` where shared, ``(t, m)`` where each target has its own.
+        As for ``MKLClassifier``; for t targets or quantiles ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and
+        ``weights_`` ``(m,)`` where shared, ``(t, m)`` where each has its own.
+    loo_predictions_ : array of shape (n,) or (n, t)
+        With ``leave_one_out``: predictions of the training samples, each by the ridge regression on all others, with
+        the kernel weights, their scale and C of all samples.  Those have seen the sample: errors of these predictions
+        are a little too small, and intervals made of them carry no guarantee (docs/uncertainty.md).
+
+    See Also
+    --------
+    MKLRegressorCV : Chooses C and norm by cross-validation, or weights for many targets by evidence.
+    MeanKernelRidgeRegressor : Equal weights on the same kernels, the method to compare with.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from kernelweave import MKLRegressor, kernels as kw
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(widths=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
+    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(width=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
     >>> reg.certificate_.relative_gap <= 1e-3
     True
     """
@@ -110,12 +132,15 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     _task = "regression"
 
     multi_output: str
+    quantiles: float | Sequence[float] | None
+    leave_one_out: bool
 
     def __init__(
         self,
         kernels: KernelsLike = None,
         *,
         loss: LossLike = "squared",
+        quantiles: float | Sequence[float] | None = None,
         norm: NormLike = "l1",
         C: float = 1.0,
         fit_intercept: bool = True,
@@ -123,6 +148,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         center: bool = False,
         missing: str = "error",
         multi_output: str = "shared",
+        leave_one_out: bool = False,
         solver: SolverLike = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
@@ -140,8 +166,16 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     ) -> None:
         store_parameters(self, locals())
 
+    def _loss(self, n_classes: int) -> Loss:
+        loss = make_loss(self.loss)
+        if self.quantiles is None:
+            return loss
+        if "quantile" not in loss.get_params(deep=False):
+            raise ValueError(f"quantiles go with loss='quantile', not with {loss!r}")
+        return make_loss(clone(loss).set_params(quantile=self.quantiles))
+
     @one_fit
-    def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None, *, offset: Column = None) -> Self:
         """Learn kernel weights and coefficients.
 
         Parameters
@@ -150,18 +184,23 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
             As for ``MKLClassifier.fit``.
         y : array of shape (n,) or (n, t), or str
             Targets (of several, with ``multi_output="each"``, NaN is missing), or their column of AnnData's ``obs``.
+        offset : array of shape (n,), optional
+            Known part of every sample's decision value, which f is added to: with the Poisson loss the logarithm of
+            the exposure.  ``predict`` takes those of new samples, and without them predicts for an offset of zero.
 
         Returns
         -------
         self
         """
-        self._fit(*self._prepared(X, y, sample_weight))
+        self._fit(*self._prepared(X, y, sample_weight, offset))
         return self
 
-    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+    def _prepared(
+        self, X: Samples, y: Column, sample_weight: Column, offset: Column = None
+    ) -> tuple[Training, Plan, list[Task]]:
         plan = self._plan()
         training, plan, y, weight = self._checked(X, y, sample_weight, plan)
-        return training, plan, self._tasks(y, weight, plan)
+        return training, plan, self._tasks(y, weight, plan, checked_offset(offset, training.n))
 
     def _checked(
         self, X: Samples, y: Column, sample_weight: Column, plan: Plan
@@ -172,19 +211,40 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
             raise ValueError(
                 f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
             )
+        check_switch("leave_one_out", self.leave_one_out)
+        if self.leave_one_out and not plan.loss.least_squares:
+            raise ValueError(
+                f"leave_one_out=True has a closed form for loss='squared' alone, not {plan.loss!r}"
+            )
         y = checked_targets(on_host(in_memory(y)), missing=self.multi_output == "each")
+        plan.loss.check_targets(y)
+        if plan.loss.columns is not None and y.ndim == 2:
+            raise ValueError(
+                f"several quantiles are of one target, and y has {y.shape[1]}: fit a model for each target"
+            )
         training = training_inputs(self, X, plan.bank, len(y))
+        if training.kind == "pairs" and self.leave_one_out:
+            raise ValueError(
+                "leave_one_out=True needs the kernel matrix of all samples, which pairs never have: use "
+                "cross_val_predict with PairKFold"
+            )
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         return training, plan.with_norm(norm_of_kernels(plan.norm, training)), y, weight
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> FittedModel:
-        fitted, weight = super()._solve(bound, plan, tasks), tasks[0].weight
+        fitted, weight = super()._solve(bound, plan, _settled(tasks, bound.bank)), tasks[0].factors
+        if plan.loss.columns is not None:  # a model of its own for each quantile, too, has the loss of all
+            fitted = replace(fitted, loss=plan.loss)
+        if self.leave_one_out:
+            each = np.array([task.C for task in tasks])
+            found = left_out_predictions(bound.bank, tasks, np.atleast_2d(fitted.weights), each, plan)
+            fitted = replace(fitted, loo_predictions=found)
         # standard deviations of predictions: where the loss has a Gaussian noise to it
         if bound.training.kind == "pairs":  # their deviations would need matrices of all pairs
             return fitted
-        if not plan.loss.least_squares or not all(np.array_equal(task.weight, weight) for task in tasks):
+        if not plan.loss.least_squares or not all(np.array_equal(task.factors, weight) for task in tasks):
             return fitted
         table = np.column_stack([task.y for task in tasks])
         C = np.broadcast_to(np.asarray(fitted.C, dtype=float), (table.shape[1],))
@@ -195,14 +255,29 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         variance = np.sum(table[used] * beta[used], axis=0) * ridge / freedom
         return replace(fitted, spread=Spread(variance, ridge, weight, support(beta), plan.fit_intercept))
 
-    def _tasks(self, y: Array, weight: Array, plan: Plan) -> list[Task]:
-        """Return one task for targets that share their weights, else one per target."""
-        if y.ndim == 1 or self.multi_output == "shared":
-            return [Task(y, weight, "y", plan.loss, plan.norm, plan.C)]
+    def _tasks(self, y: Array, weight: Array, plan: Plan, offset: Array | None = None) -> list[Task]:
+        """Return one task for targets, or quantiles, that share their weights, else one for each."""
+        exposure: Array | None = None
+        if offset is not None:
+            y, factors = plan.loss.without_offset(y.T, offset)
+            y, exposure = y.T, None if np.all(factors == 1.0) else factors.reshape(-1, len(offset))[0]
+        if plan.loss.columns is not None:
+            if self.multi_output == "each" and plan.loss.columns > 1:
+                each = [plan.loss.column(k) for k in range(plan.loss.columns)]
+                labels = np.ravel(plan.loss.get_params()["quantile"])
+                return [
+                    Task(y, weight, label, loss, plan.norm, plan.C, of="quantile")
+                    for loss, label in zip(each, labels, strict=True)
+                ]
+            y = np.repeat(y[:, None], plan.loss.columns, axis=1)
+        if y.ndim == 1 or plan.loss.columns is not None or self.multi_output == "shared":
+            return [Task(y, weight, "y", plan.loss, plan.norm, plan.C, exposure=exposure)]
         known = np.isfinite(y)
         columns = [np.where(known[:, k], y[:, k], 0.0) for k in range(y.shape[1])]
         return [
-            Task(column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target")
+            Task(
+                column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure
+            )
             for k, column in enumerate(columns)
         ]
 
@@ -210,12 +285,26 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
+        with suppress(ValueError):  # of a loss that is none
+            tags.target_tags.positive_only = make_loss(self.loss).not_negative
         return tags
 
-    _predictions = lazily(BaseMKL._decision)
+    @lazily
+    def _predictions(self, X: Samples) -> Array:
+        return self._predicted(self._decision(X))
 
-    def predict(self, X: Samples, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return predicted values.
+    def _predicted(self, values: Array, offset: Column = None) -> Array:
+        """Return what decision values predict: another number where the loss has a link, sorted quantiles."""
+        known = checked_offset(offset, len(values))
+        shifted = values + vars(self).get("shift_", 0.0)
+        shifted = shifted if known is None else (shifted.T + known).T
+        loss = vars(self).get("loss_")  # models of 0.2.0 may have none
+        return shifted if loss is None else loss.predictions(shifted)
+
+    def predict(
+        self, X: Samples, return_std: bool = False, offset: Column = None
+    ) -> Array | tuple[Array, Array]:
+        """Return predicted values: with several quantiles a column each, sorted within every row so that none cross.
 
         Parameters
         ----------
@@ -224,13 +313,15 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         return_std : bool, default=False
             Whether to return standard deviations of new observations too, for the squared loss: those of a Gaussian
             process with the learnt kernel, intercept and noise.  That the kernel was learnt is not in them.
+        offset : array of shape (n_new,), optional
+            As for ``fit``.
 
         Returns
         -------
         array of shape (n_new,) or (n_new, t), or two of them
         """
         if not return_std:
-            return self._predictions(X)
+            return self._predictions(X) if offset is None else self._predicted(self._decision(X), offset)
         fitted = FittedModel.of(self)
         if fitted.function is None or fitted.spread is None:
             raise ValueError(
@@ -239,11 +330,23 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
             )
         values = self._decision(X)
         spread = deviations(fitted.function, fitted.spread, new_samples(self, X, fitted.kind))
-        return values, spread.reshape(values.shape)
+        return self._predicted(values, offset), spread.reshape(values.shape)
 
-    def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
-        """Return R2, the mean over several targets; views with names are brought into the order of y."""
-        return float(super().score(*self._joined(X, y), sample_weight))
+    def score(self, X: Samples, y: Column, sample_weight: Column = None, offset: Column = None) -> float:
+        """Return R2, the mean over several targets; views with names are brought into the order of y.
+
+        With a loss for quantiles, outliers or counts it is D2, the share of the loss of the best constant that is saved
+        (as of ``sklearn.metrics.d2_pinball_score``), the mean over several targets or quantiles.
+        """
+        X, y = self._joined(X, y)
+        predicted, loss = self.predict(X, offset=offset), FittedModel.of(self).loss
+        if loss is None or loss.error == "squared_error":
+            return float(r2_score(y, predicted, sample_weight=sample_weight))
+        targets = checked_targets(on_host(in_memory(y)))
+        loss.check_targets(targets)
+        weight = weigh_samples(sample_weight, len(targets))
+        assert isinstance(predicted, np.ndarray)
+        return _explained(loss, targets, predicted, weight, checked_offset(offset, len(targets)))
 
 
 CRITERIA = ("convex", *EVIDENCE)
@@ -273,8 +376,10 @@ class MKLRegressorCV(MKLRegressor):
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
-        For the convex criterion, as in scikit-learn; None goes by the least mean squared error over the folds, and
-        reports R2.  Where the scores of pairs of norm and C are equal the squared error decides, then the smallest C.
+        For the convex criterion, as in scikit-learn; None goes by the least error over the folds, and reports R2.  The
+        error is the squared one, or that of a loss for quantiles (pinball loss), outliers (Huber's) or counts (Poisson
+        deviance), with D2 in the place of R2 (see ``score``).  Where the scores of pairs of norm and C are equal the
+        error decides, then the smallest C.
     cv : int, splitter or iterable, default=None
         Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
         ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
@@ -282,7 +387,7 @@ class MKLRegressorCV(MKLRegressor):
         Kernels, by name, view or position, that are left out at prediction, for the criteria by evidence: what belongs
         to the subject, the batch or the session of a sample and not to a new one.  They keep their ``weights_``.
     multi_output : {"each", "shared"}, default="each"
-        Whether the convex criterion chooses for every target by itself.
+        Whether the convex criterion chooses for every target, or quantile, by itself.
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together, by default as memory allows; no effect on the answer.
     device : {"cuda", "cpu"}, optional
@@ -317,8 +422,13 @@ class MKLRegressorCV(MKLRegressor):
     certificate_ :
         Of the convex problems, or of the ridge regressions with the chosen weights.
     cv_results_, norm_, ties_, tied_weights_, refit_time_ :
-        Of the convex criterion, as for ``MKLClassifierCV``; tables have a column ``squared_error`` where that decides,
-        and for several targets a column ``target``; ``norm_`` is then a list.
+        Of the convex criterion, as for ``MKLClassifierCV``; tables have a column with the error where that decides
+        (``squared_error``, ``pinball_loss``, ``huber_loss`` or ``poisson_deviance``), and for several targets a column
+        ``target``; ``norm_`` is then a list.
+    shift_ : float or array of shape (q,)
+        With ``loss="quantile"``: what is added to decision values in predictions.  Fewer new samples than training
+        samples lie between two quantiles of a flexible function; with this shift the held-out samples of the search
+        have the right share below each.  The certificate is for the functions before it.
     findings_ : tuple of str
         As for ``MKLClassifierCV``; that weights of views change among tied choices is said of one target alone.
 
@@ -348,6 +458,7 @@ class MKLRegressorCV(MKLRegressor):
         *,
         criterion: str = "convex",
         loss: LossLike = "squared",
+        quantiles: float | Sequence[float] | None = None,
         norm: NormLike = "auto",
         Cs: ArrayLike = 10,
         norms: Sequence[NormLike] | None = None,
@@ -359,6 +470,7 @@ class MKLRegressorCV(MKLRegressor):
         missing: str = "error",
         multi_output: str = "each",
         nuisance: Sequence[str | int] | str | int | None = None,
+        leave_one_out: bool = False,
         solver: SolverLike = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
@@ -383,12 +495,20 @@ class MKLRegressorCV(MKLRegressor):
         return self.criterion == "convex" and np.ndim(getattr(self, "C_", 0.0)) == 0
 
     @one_fit
-    def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
+    def fit(
+        self,
+        X: Samples,
+        y: Column,
+        sample_weight: Column = None,
+        groups: Column = None,
+        *,
+        offset: Column = None,
+    ) -> Self:
         """Choose by the criterion, and fit all samples with what was chosen.
 
         Parameters
         ----------
-        X, y, sample_weight :
+        X, y, sample_weight, offset :
             As for ``MKLRegressor.fit``.  By evidence, targets that lack the same samples are fitted together.
         groups : array of shape (n,), optional
             For group-aware splitters.
@@ -400,14 +520,17 @@ class MKLRegressorCV(MKLRegressor):
         plan = self._plan()
         self._check_options(plan, groups)
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
+        known = checked_offset(offset, training.n)
         self.criterion_ = self.criterion
         set_optional(self, "variance_components_", None)
         splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
         if self.criterion == "convex":
-            warned_of = self._fit_convex(training, plan, Y, weight, splits())
+            warned_of = self._fit_convex(training, plan, self._tasks(Y, weight, plan, known), splits())
             warn_of_findings(warned_of, GridEndWarning)
             return self
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
+        if known is not None:
+            Y = plan.loss.without_offset(Y.T, known)[0].T
         refuse_too_many(Y, plan)
         left_out = nuisance_kernels(self.nuisance, training)
         criterion = criterion_of(self.criterion, splits() if self.criterion == "folds" else [], training.n)
@@ -433,6 +556,8 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(
                 f"targets_in_batch must be a whole number >= 1 or None, got {self.targets_in_batch!r}"
             )
+        if self.leave_one_out and self.criterion != "convex":
+            raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
             if self.nuisance is not None:
@@ -463,7 +588,7 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(f"groups are for criterion='folds' or 'convex', {self.criterion!r} has no folds")
 
     def _fit_convex(
-        self, training: Training, plan: Plan, Y: Array, weight: Array, splits: Splits
+        self, training: Training, plan: Plan, tasks: list[Task], splits: Splits
     ) -> tuple[str, ...]:
         """Choose and fit; return what is to be warned of."""
         import pandas as pd
@@ -478,29 +603,32 @@ class MKLRegressorCV(MKLRegressor):
             else []
         )
         default = even[0] if even else None
-        tasks = self._tasks(Y, weight, plan)
-        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:
                 score = partial(self._scores_of, task)
                 refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
         bound, several = bind(training, plan.bank), len(tasks) > 1
-        searches, chosen, tables, ties, found = [], [], [], [], []
+        tasks = _settled(tasks, bound.bank)
+        searches, chosen, tables, ties, found, shifts = [], [], [], [], [], []
         for task in tasks:
-            score, loss = partial(self._scores_of, task), partial(_mean_squared_error, task)
-            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default=default))
+            score, loss = partial(self._scores_of, task), partial(_mean_error, task)
+            error = task.loss.error
+            searches.append(
+                Search(bound, [task], plans, Cs, splits, score, loss, stops, None, error, default=default)
+            )
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
             defined = np.isfinite(one.score) or self.scoring is not None
-            found.append(one.score)
-            if not defined:
-                where = np.concatenate([held_out for held_out, _ in one.held_out])
-                values = np.concatenate([values for _, values in one.held_out])
-                known = task.weight[where] > 0
-                enough = np.count_nonzero(known) > 1
-                found[-1] = float(r2_score(task.y[where][known], values[known])) if enough else np.nan
+            where = np.concatenate([held_out for held_out, _ in one.held_out])
+            values = np.concatenate([values for _, values in one.held_out])
+            known = task.weight[where] > 0
+            where, values = where[known], values[known]
+            enough = where.size > 1
+            found.append(one.score if defined else _score(task, where, values) if enough else np.nan)
+            shifts.append(task.loss.best_intercept(task.y[where], values, np.ones_like(values)))
             label = {"target": task.label} if several else {}
             tables.append(one.table.assign(**label))
             ties.append(one.ties.drop(columns="choice").assign(**label))
@@ -509,6 +637,7 @@ class MKLRegressorCV(MKLRegressor):
         scores, C = np.array(found), np.array([one.C for one in chosen])
         self.scores_, self.best_score_ = scores if several else float(scores[0]), float(scores.mean())
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
+        set_optional(self, "shift_", np.squeeze(shifts)[()] if plan.loss.recentred else None)
         solved = [one.tasks[0] for one in chosen]
         began = time.perf_counter()
         fitted = self._solve(bound, chosen[0].plan, solved)
@@ -536,11 +665,11 @@ class MKLRegressorCV(MKLRegressor):
         there = task.weight[held_out] > 0
         y, known = task.y[held_out][there], values[there]
         if self.scoring is None:
-            score = float(r2_score(y, known)) if len(y) > 1 else np.nan
-            return {"score": score, "squared_error": _mean_squared_error(task, [(held_out, values)])}
+            score = _score(task, held_out[there], known) if len(y) > 1 else np.nan
+            return {"score": score, task.loss.error: _mean_error(task, [(held_out, values)])}
         if len(y) == 0:
             return {"score": np.nan}
-        model = _KnownPredictions(known)
+        model = _KnownPredictions(task.loss.predictions(known))
         return {"score": float(check_scoring(model, self.scoring)(model, np.zeros((len(y), 1)), y))}
 
     def _keep_products(
@@ -630,7 +759,7 @@ class MKLRegressorCV(MKLRegressor):
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
             function=KernelFunction.mixture(bound.bank, np.where(left_out, 0.0, weights), beta, intercept),
         ).write(self)  # fmt: skip
-        for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
+        for name in ("shift_", "cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
             set_optional(self, name, None)
         table, components = None, evidence.components
         if components is not None:
@@ -672,13 +801,77 @@ class MKLRegressorCV(MKLRegressor):
         )
 
 
-def _mean_squared_error(task: Task, folds: list[tuple[Codes, Array]]) -> float:
-    """Mean over folds of the squared error of held-out values; NaN of a fold without a known target."""
+def checked_offset(offset: Column, n: int) -> Array | None:
+    """Return the offsets of n samples as numbers, None where there are none."""
+    if offset is None:
+        return None
+    known = np.asarray(in_memory(offset), dtype=float)
+    if known.shape != (n,) or not np.all(np.isfinite(known)):
+        raise ValueError(
+            f"offset must be {n} finite numbers, one per sample, got an array of shape {known.shape}"
+        )
+    return known
+
+
+def _settled(tasks: list[Task], bank: Bank) -> list[Task]:
+    """Return the tasks with losses that leave nothing to the data."""
+    return [
+        replace(task, loss=task.loss.settle(partial(noise_scale, bank, task.y, task.weight)))
+        for task in tasks
+    ]
+
+
+def noise_scale(bank: Bank, y: Array, weight: Array) -> float:
+    """Return the scale of the noise in targets: that of the differences between neighbours under the mean kernel.
+
+    Neighbours have about the same expected target, whatever C is, and a quarter of the samples may be outliers.  Where
+    no kernel tells samples apart it is the scale of the targets themselves.  On at most ``NEIGHBOURS`` samples.
+    """
+    there = np.flatnonzero(weight > 0)
+    rows = there[np.unique(np.linspace(0, there.size - 1, min(there.size, NEIGHBOURS)).astype(np.intp))]
+    K = to_numpy(bank.mixed(np.full(bank.m, 1.0 / bank.m), rows)).astype(float)
+    distances = np.add.outer(np.diagonal(K), np.diagonal(K)) - 2.0 * K
+    np.fill_diagonal(distances, np.inf)
+    known = y[rows].reshape(rows.size, -1)
+    middle = np.median(known, axis=0)
+    # of Gaussian noise the median of its size is 0.6745 of its standard deviation
+    for differences in ((known - known[np.argmin(distances, axis=1)]) / np.sqrt(2.0), known - middle):
+        scale = float(np.median(np.abs(differences))) / 0.6745
+        if scale > 0:
+            return scale
+    return float(np.mean(np.abs(known - middle))) or 1.0
+
+
+def _explained(loss: Loss, y: Array, predicted: Array, weight: Array, offset: Array | None = None) -> float:
+    """Return the mean over targets, or quantiles, of the share of the loss of the best constant that is saved."""
+    y = y if y.ndim == predicted.ndim else np.repeat(y[:, None], predicted.shape[1], axis=1)
+    shape = (-1, *(1,) * (y.ndim - 1))
+    start = np.zeros_like(y) if offset is None else np.zeros_like(y) + offset.reshape(shape)
+    c = np.zeros_like(y) + weight.reshape(shape)
+    flat = loss.predictions(start + loss.best_intercept(y, start, c))
+    missed, nothing = (np.sum(c * loss.deviation(y, one), axis=0) for one in (predicted, flat))
+    share = np.divide(missed, nothing, out=np.where(missed > 0, 1.0, 0.0), where=nothing > 0)
+    return float(np.mean(1.0 - share))
+
+
+def _score(task: Task, rows: Codes, values: Array) -> float:
+    """Return R2 of held-out values, or what takes its place with the loss of the task."""
+    if task.loss.error == "squared_error":
+        return float(r2_score(task.y[rows], values))
+    weight = np.ones(len(rows)) if task.exposure is None else task.exposure[rows]
+    return _explained(task.loss, task.y[rows], task.loss.predictions(values), weight)
+
+
+def _mean_error(task: Task, folds: list[tuple[Codes, Array]]) -> float:
+    """Mean over folds of the error of held-out values; NaN of a fold without a known target."""
     errors = []
     for held_out, values in folds:
         there = task.weight[held_out] > 0
-        missed = values[there] - task.y[held_out][there]
-        errors.append(float(np.mean(missed**2)) if there.any() else np.nan)
+        rows, predicted = held_out[there], task.loss.predictions(values[there])
+        each = task.loss.deviation(task.y[rows], predicted)
+        if task.exposure is not None:  # the deviance of the counts, and not of the rates
+            each = (each.T * task.exposure[rows]).T
+        errors.append(float(np.mean(each)) if there.any() else np.nan)
     return float(np.nanmean(errors)) if len(errors) > 1 else errors[0]
 
 
@@ -688,7 +881,7 @@ def _ends_of_grid(chosen: list[SearchResult], Cs: Array) -> tuple[tuple[str, ...
     for C in np.unique([one.C for one in chosen]):
         alike = [one for one in chosen if one.C == C]
         of = f" for {len(alike)} of {len(chosen)} targets"
-        ends = [end_of_grid(float(C), Cs, one.scores, of, one.errors) for one in alike]
+        ends = [end_of_grid(float(C), Cs, one.scores, of, one.error) for one in alike]
         rising = [end for end in ends if end is not None and end[1]]
         first = next((end for end in [*rising, *ends] if end is not None), None)
         if first is not None:

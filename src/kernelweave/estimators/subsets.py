@@ -17,6 +17,8 @@ from .._estimating import one_call, several_fits
 from .._typing import Array, Index
 from ..banks import Bank
 from ..kernels import Chosen, default_bank
+from ..losses import SurvivalLoss
+from ..metrics import concordance
 from ..norms import Norm, make_norm
 from ..views import KnownViews
 from ._bind import Bound, bind, completed, fold_bank, scale_findings
@@ -66,7 +68,9 @@ class SubsetFits:
     def scores(
         self, subsets: Sequence[Index], splits: Splits, choice: tuple[str, float] | None = None
     ) -> tuple[Array, Array]:
-        """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``.
+        """Accuracy (R2 of a regression, concordance of times) and seconds of every subset on every fold.
+
+        Both are ``(subsets, folds)``.
 
         ``choice``, the label of a norm that the model's search tried and a C, takes the place of the model's own.
         """
@@ -137,6 +141,8 @@ class SubsetFits:
         return replace(self.training, kernels=[self.training.kernels[j] for j in kernels], names=names)
 
     def _score(self, values: Array, y: Column) -> float:
+        if isinstance(self.plan.loss, SurvivalLoss):
+            return concordance(y, values if self.plan.loss.proportional else -values)
         if not is_classifier(self.estimator):
             return float(r2_score(y, values))
         return float(np.mean(self.estimator.classes_[codes_of(values)] == y))

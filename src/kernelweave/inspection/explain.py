@@ -34,6 +34,8 @@ class Contributions(ViewsOfKernels):
     kernel_names: NDArray[Any]
     views: NDArray[Any]
     classes: Any = None
+    #: -1 where values are log times, so that larger ones mean later
+    sooner: float = 1.0
 
     def __repr__(self) -> str:
         used = int(np.any(self.values != 0, axis=tuple(k for k in range(self.values.ndim) if k != 1)).sum())
@@ -116,13 +118,20 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
     function = function_of(estimator)
     values = function.by_kernel(samples_for(estimator, transformed(model, X)))
     classes = getattr(estimator, "classes_", None)
-    if values.ndim == 3 and classes is not None and len(classes) == 2:
+    labels = hasattr(estimator, "multilabel_")
+    if values.ndim == 3 and classes is not None and len(classes) == 2 and not labels:
         # two classes with a function each: what tells them apart is the difference
         values, offset = values[:, :, 1] - values[:, :, 0], estimator.intercept_[1] - estimator.intercept_[0]
     else:
         offset = estimator.intercept_
+    sooner = 1.0 if getattr(getattr(estimator, "loss_", None), "proportional", True) else -1.0
     return Contributions(
-        values, offset, np.asarray(estimator.kernel_names_, dtype=object), kernel_views(model, views), classes
+        values,
+        offset,
+        np.asarray(estimator.kernel_names_, dtype=object),
+        kernel_views(model, views),
+        classes,
+        sooner,
     )
 
 

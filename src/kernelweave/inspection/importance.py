@@ -18,9 +18,10 @@ from .._numerics.significance import holm
 from .._typing import Array
 from ..estimators.subsets import SubsetFits
 from ..kernels import take
+from ..metrics import concordance
 from .explain import Contributions, contributions
 from .subsets import compare_subsets, shuffled_folds, views_of_kernels
-from .views import final_estimator, paired, transformed
+from .views import final_estimator, paired, predicts_survival, transformed
 
 #: kinds of kernels of which each is left out once
 MOST_KINDS = 12
@@ -208,8 +209,8 @@ def view_p_values(
     -------
     DataFrame
         One row per view: ``quality`` of the held-out decisions, its mean ``shuffled``, ``p_value``, and ``p_holm``
-        adjusted for the number of views.  The quality is the mean margin cut off at -1 and 1, or minus the mean squared
-        error in regression.
+        adjusted for the number of views.  The quality is the mean margin cut off at -1 and 1, minus the mean squared
+        error in regression, and Harrell's concordance (the mean over the folds) of times to an event.
 
     Examples
     --------
@@ -226,7 +227,10 @@ def view_p_values(
         raise ValueError(f"n_permutations must be a whole number >= 1, got {n_permutations!r}")
     X, y = paired(model, X, y, cut=True)
     classify = is_classifier(final_estimator(model))
-    folds = list(check_cv(cv, y, classifier=classify).split(np.zeros((len(y), 1)), y))
+    if predicts_survival(model):
+        folds = list(check_cv(cv, y["event"], classifier=True).split(np.zeros((len(y), 1)), y["event"]))
+    else:
+        folds = list(check_cv(cv, y, classifier=classify).split(np.zeros((len(y), 1)), y))
     parts: list[tuple[Contributions, NDArray[Any]]] = []
     for done, (train, test) in enumerate(folds):
         fitted = clone(model).fit(take(X, train), y[train])
@@ -253,7 +257,8 @@ def test_views(
             own = np.where(codes == 1, 1.0, -1.0)
             if part.decision.ndim > 1:
                 own = codes[:, None] == np.arange(part.decision.shape[1])
-        folds.append((part.decision, part.by_view(), own))
+        # larger values of what is shuffled are to mean sooner
+        folds.append((part.sooner * part.decision, part.sooner * part.by_view(), own))
     true = sum(float(_quality(decision, own, classify)) for decision, _, own in folds) / n
     shuffled = np.zeros((len(names), permutations))
     batch = max(1, AT_ONCE // max(decision.size for decision, _, _ in folds))
@@ -275,7 +280,13 @@ def test_views(
 
 
 def _quality(decision: Array, own: Array, classify: bool) -> Any:
-    """Sum of margins cut off at -1 and 1, or minus the sum of squared errors, of decisions ``(..., n[, classes])``."""
+    """Sum of margins cut off at -1 and 1, or minus the sum of squared errors, of decisions ``(..., n[, classes])``.
+
+    Of times to an event their number times the concordance.
+    """
+    if own.dtype.names:
+        each = [concordance(own, risk) for risk in decision.reshape(-1, own.size)]
+        return own.size * np.reshape(each, decision.shape[:-1])
     if not classify:
         return -np.sum((decision - own) ** 2, axis=tuple(range(-own.ndim, 0)))
     if own.ndim == 1:

@@ -222,6 +222,8 @@ def _splits(
         yield from islice(shuffled_folds(y, stratify, n_folds, random_state, n_refits), n_refits)
         return
     n, random = _num_samples(y), check_random_state(random_state)
+    if y.dtype.names:  # times to an event
+        y, stratify = y["event"], True
     groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(n)]
     for _ in range(n_refits):
         # within classes, so that no class is ever lost

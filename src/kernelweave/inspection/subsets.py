@@ -73,7 +73,12 @@ def views_of_kernels(model: Any) -> tuple[np.ndarray, list[str]]:
 def shuffled_folds(
     y: np.ndarray, classify: bool, n_folds: int, seed: Any, n_repeats: int = 1
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Return training and held-out samples of folds, stratified by class; fewer where a class has fewer samples."""
+    """Return training and held-out samples of folds, stratified by class; fewer where a class has fewer samples.
+
+    Times to an event are stratified by event.
+    """
+    if y.dtype.names:
+        y, classify = y["event"], True
     kind: Any = RepeatedKFold
     if classify:
         rarest = int(np.unique(y, return_counts=True)[1].min())

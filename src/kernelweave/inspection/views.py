@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from .._estimating import MOVES
 from .._fitted import FittedModel
 from ..estimators.fitted import is_precomputed
+from ..metrics import read_survival, survival
 from ..views import as_views, is_views, samples_and_targets
 
 
@@ -42,9 +43,18 @@ def paired(model: Any, X: Any, y: Any, cut: bool = False) -> tuple[Any, np.ndarr
                 "precomputed matrices cannot be cut into parts by sample: use kernels.held(stack) with sample indices "
                 "as X"
             )
-        return X, np.asarray(y)
+        return X, _as_array(model, y)
     X, y = samples_and_targets(X, y)
-    return (as_views(X) if is_views(X, len(y)) else X), np.asarray(y)
+    return (as_views(X) if is_views(X, len(y)) else X), _as_array(model, y)
+
+
+def _as_array(model: Any, y: Any) -> np.ndarray:
+    return survival(*read_survival(y)) if predicts_survival(model) else np.asarray(y)
+
+
+def predicts_survival(model: Any) -> bool:
+    """Whether targets are times to an event."""
+    return getattr(final_estimator(model), "_task", "") == "survival"
 
 
 def transformed(model: Any, X: Any) -> Any:

@@ -21,21 +21,25 @@ from .columns import describe as describe_columns
 from .combined import always, summed
 from .dotproduct import constant, cosine, linear, polynomial, sigmoid
 from .functions import from_distance, function
+from .graphs import from_grakel, shortest_path, weisfeiler_lehman
 from .groups import from_gmt, from_groups
 from .histogram import additive_chi2, chi2, intersection, tanimoto
 from .holder import held
+from .molecules import descriptors, fingerprint
 from .pairwise import pairs
 from .papers import default_bank, preset, presets
+from .sequences import alignment, spectrum, weighted_degree
 from .stationary import gaussian, laplacian, matern, periodic, rational_quadratic
 
 __all__ = [
-    "Chosen", "Kernel", "KernelSpec", "NumericKernel", "Schema", "Stack", "additive_chi2", "always",
-    "as_spec", "chi2", "clip_spectrum", "column_groups", "constant", "cosine", "default_bank",
-    "describe_columns", "expand_kernels", "flip_spectrum", "from_distance", "from_gmt", "from_groups",
-    "function", "gaussian", "held", "intersection", "laplacian", "linear", "matern", "n_samples", "nystroem",
-    "pairs", "per_feature", "per_view", "periodic", "polynomial", "preset", "presets", "principal", "random_fourier",
-    "rational_quadratic", "registry", "resolve_kernels", "shift_spectrum", "sigmoid", "stack_features",
-    "summed", "take", "tanimoto", "view_of",
+    "Chosen", "Kernel", "KernelSpec", "NumericKernel", "Schema", "Stack", "additive_chi2", "alignment",
+    "always", "as_spec", "chi2", "clip_spectrum", "column_groups", "constant", "cosine", "default_bank",
+    "describe_columns", "descriptors", "expand_kernels", "fingerprint", "flip_spectrum", "from_distance",
+    "from_gmt", "from_grakel", "from_groups", "function", "gaussian", "held", "intersection", "laplacian",
+    "linear", "matern", "n_samples", "nystroem", "pairs", "per_feature", "per_view", "periodic",
+    "polynomial", "preset", "presets", "principal", "random_fourier", "rational_quadratic", "registry",
+    "resolve_kernels", "shift_spectrum", "shortest_path", "sigmoid", "spectrum", "stack_features", "summed",
+    "take", "tanimoto", "view_of", "weighted_degree", "weisfeiler_lehman",
 ]  # fmt: skip
 
 __dir__ = __all__.copy  # completion shows the public names alone

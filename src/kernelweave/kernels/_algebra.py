@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
@@ -17,7 +18,7 @@ class Stack(NamedParts):
     """Kernels side by side: what ``k1 + k2`` gives, and what a bank is made of.
 
     Where all parts are plain kernels a stack has a length and can be indexed (a slice gives a stack).  Parameters of
-    its kernels have names for grid searches: ``kernels__0__width``, ``kernels__gaussian__width``.
+    its kernels have names for grid searches: ``kernels__gaussian__width``, ``kernels__gaussian_2__width``.
 
     Parameters
     ----------
@@ -78,31 +79,34 @@ class AllProducts(KernelSpec):
 
 
 def as_spec(what: Any) -> KernelSpec:
-    """Return a spec from a spec, a function of two samples, a sequence of these, or the name of a preset.
+    """Return a spec from a spec, a function, a sequence of these, or the name of a kernel or of a preset.
 
-    >>> as_spec(["stpmkl", lambda a, b: float(a == b)]).expand(Schema(2))[-1].family
+    >>> as_spec(["rbf", lambda a, b: float(a == b)]).expand(Schema(2))[-1].family
     'function'
     """
     if isinstance(what, KernelSpec):
         return what
     if isinstance(what, str):
-        from .papers import preset
+        from .papers import by_name
 
-        return preset(what)
+        return by_name(what)
     if isinstance(what, (list, tuple)):
         return Stack(tuple(as_spec(part) for part in what))
     if isinstance(what, type):
         name = what.__name__
         raise ValueError(f"kernels must be objects, not classes: write {name}(...), not {name}")
     if callable(what):
+        name = getattr(what, "__name__", "")
+        if getattr(import_module(__package__), name, None) is what:
+            raise ValueError(f"kernels.{name} is a function that makes kernels: call it, kernels.{name}(...)")
         from .functions import function
 
         return function(what)
     if getattr(what, "ndim", 0) in (2, 3):
         raise ValueError("kernel matrices go in a holder, with sample indices as X: kernels.held(stack)")
     raise ValueError(
-        "kernels must be a kernel, a stack of kernels, a function of two samples, a list of these or the "
-        f"name of a preset; got {what!r} of type {type(what).__name__}"
+        "kernels must be a kernel, a stack of kernels, a function of two samples, a list of these or a "
+        f"name ('rbf', 'linear', ...); got {what!r} of type {type(what).__name__}"
     )
 
 
@@ -144,10 +148,19 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
         for placed, together in groupby(bare, key=lambda kernel: kernel._picks_columns):
             run = list(together)
             if not placed:
+                taken = [
+                    [view for view in schema.views if _takes(kernel, view in schema.of_objects)]
+                    for kernel in run
+                ]
+                if idle := [kernel.name for kernel, views in zip(run, taken, strict=True) if not views]:
+                    raise ValueError(
+                        f"kernel {idle[0]!r} takes none of the views ({', '.join(schema.views)})"
+                    )
                 run = [
                     OnColumns(kernel, positions, view, single=len(positions) == 1)
                     for view, positions in schema.views.items()
-                    for kernel in run
+                    for kernel, views in zip(run, taken, strict=True)
+                    if view in views
                 ]
             kernels += run
     counts = Counter(kernel.name for kernel in kernels)
@@ -159,6 +172,11 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
             '.named("..."); per_view names kernels after their view.'
         )
     return kernels
+
+
+def _takes(kernel: Kernel, objects: bool) -> bool:
+    """Whether a kernel takes the samples of a view, objects or numbers."""
+    return kernel.takes_objects if objects else kernel.takes_numbers
 
 
 def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:
@@ -214,6 +232,7 @@ class PerFeature(NamedParts):
     families: Any = ()
     columns: Any = None
 
+    family = "per_feature"
     _sequence = "families"
     _no_columns = "per_feature places its kernels itself: choose features with per_feature(..., columns=...)"
 
@@ -235,6 +254,7 @@ class PerView(NamedParts):
     views: Any
     families: Any = ()
 
+    family = "per_view"
     _sequence = "families"
     _no_columns = "per_view places its kernels itself: choose columns in its views"
 

@@ -16,8 +16,9 @@ from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from .._components import Component, Registry
+from .._components import Component, Registry, nearest
 from ..views import Pairs, Views
 
 
@@ -81,16 +82,24 @@ def readable(value: Any) -> str:
     return f"{value:.6g}" if type(value) is float or isinstance(value, Real) else str(value)
 
 
+def several(value: Any) -> bool:
+    """Whether a parameter has several values, of which each makes a kernel."""
+    return isinstance(value, (list, tuple, set, range)) or getattr(value, "ndim", 0) == 1
+
+
 class Schema(NamedTuple):
     """Facts about the samples that a bank of kernels may know before it sees them.
 
     ``n_features`` is None for lists of objects, ``feature_names`` but for a data frame, ``views`` (the columns of every
-    view by its name) but for ``Views``.  Of ``Pairs`` there are ``sides``, the facts about left and right objects.
+    view by its name) but for ``Views``, ``dtypes`` of the columns but for a data frame; ``of_objects`` are the views
+    that hold no numbers.  Of ``Pairs`` there are ``sides``, the facts about left and right objects.
     """
 
     n_features: int | None = None
     feature_names: tuple[str, ...] | None = None
     views: dict[str, tuple[int, ...]] | None = None
+    dtypes: tuple[Any, ...] | None = None
+    of_objects: frozenset[str] = frozenset()
     sides: tuple[Any, Any] | None = None
     one_kind: bool = False
 
@@ -99,21 +108,22 @@ class Schema(NamedTuple):
         """Read the schema off a two-dimensional array, sparse matrix or data frame.
 
         >>> import numpy as np
-        >>> Schema.of(np.zeros((5, 3)))
-        Schema(n_features=3, feature_names=None, views=None, sides=None, one_kind=False)
+        >>> Schema.of(np.zeros((5, 3)))  # doctest: +ELLIPSIS
+        Schema(n_features=3, feature_names=None, views=None, dtypes=None, of_objects=frozenset(), sides=None, ...)
         """
         if isinstance(samples, Pairs):
             sides = cls.of(samples.left.objects), cls.of(samples.right.objects)
             return cls(sides=sides, one_kind=samples.one_kind)
         if isinstance(samples, Views):
-            return cls(samples.shape[1], samples.feature_names, samples.groups)
+            return cls(samples.shape[1], samples.feature_names, samples.groups, of_objects=samples.of_objects)
         shape: Any = getattr(samples, "shape", ())
         if len(shape) != 2:
             return cls(None, None)
         columns = getattr(samples, "columns", None)
         if columns is None or not all(isinstance(column, str) for column in columns):
             return cls(int(shape[1]), None)
-        return cls(int(shape[1]), tuple(columns))
+        dtypes = tuple(samples.dtypes) if hasattr(samples, "iloc") else None
+        return cls(int(shape[1]), tuple(columns), dtypes=dtypes)
 
 
 class KernelSpec(Component):
@@ -125,6 +135,8 @@ class KernelSpec(Component):
 
     # numpy scalars and arrays on the left must leave the operation to __radd__ and __rmul__
     __array_ufunc__ = None
+    #: the kind of kernel, which parameters may be named by
+    family: str = ""
     #: why the kernels cannot be put on columns, where there is more to say than that they choose their own
     _no_columns: ClassVar[str] = ""
 
@@ -145,6 +157,54 @@ class KernelSpec(Component):
     def _plain(self) -> list[Kernel] | None:
         """Return the kernels where they are known without any schema, else None."""
         return None
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters, and those of what is inside, by all names but those that begin with a family."""
+        known: dict[str, Any] = super().get_params(deep=False)
+        for name, value in list(known.items()):
+            if hasattr(value, "get_params") and not isinstance(value, type):
+                inside = value._parameters() if isinstance(value, KernelSpec) else value.get_params()
+                known |= {f"{name}__{inner}": inside[inner] for inner in inside}
+        return known
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with ``deep`` also by the names that they have in every bank.
+
+        >>> from kernelweave import kernels as kw
+        >>> kw.gaussian(2.0).get_params()
+        {'relative': False, 'width': 2.0, 'gaussian__relative': False, 'gaussian__width': 2.0}
+        """
+        if not deep:
+            return super().get_params(deep=False)  # type: ignore[no-any-return]
+        known = self._parameters()
+        return known | ({f"{self.family}__{name}": known[name] for name in known} if self.family else {})
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters: ``width`` and ``gaussian__width`` are the same; a sequence makes a kernel of every value.
+
+        >>> from kernelweave import kernels as kw
+        >>> len(kw.gaussian(1.0).set_params(gaussian__width=[0.5, 1.0, 2.0]).expand(kw.Schema(3)))
+        3
+        """
+        for name, value in params.items():
+            head, _, rest = name.partition("__")
+            known = self._parameters()
+            if head == self.family and rest in known:
+                self.set_params(**{rest: value})
+            elif head in self._get_param_names():
+                super().set_params(**{name: value})
+            elif name in known:  # of the kernel inside
+                self.kernel.set_params(**{name: value})  # type: ignore[attr-defined]
+            else:
+                self._refuse(name, [one for one in known if not one.startswith("kernel__")])
+        return self
+
+    def _refuse(self, name: str, known: list[str]) -> None:
+        """Raise where a parameter has a name that none has."""
+        what = f"the {self.family} kernel" if isinstance(self, Kernel) else self.family or "these kernels"
+        wrong, listed = name.partition("__")[0], ", ".join(sorted(known)) or "none"
+        close = nearest(wrong, sorted({one.partition("__")[0] for one in known}))
+        raise ValueError(f"Invalid parameter {wrong!r} for {what}.{close} There are: {listed}.")
 
     def __add__(self, other: Any) -> KernelSpec:
         from ._algebra import Stack, spec_parts
@@ -187,9 +247,15 @@ class Kernel(KernelSpec):
         The columns looked at; None for all.
     accepts_sparse, takes_objects, takes_indices : bool
         Whether samples may be a sparse matrix, any objects, or indices into something held elsewhere.
+    takes_numbers : bool
+        Whether samples may be rows of numbers; with views, kernels are placed on those that they take.
+    nonzeros : float or None
+        Of sparse ``features``, how many of a training sample's are not zero on average; None for dense ones.
     for_tables : bool
         Whether any table of numbers will do and every parameter has a default, so that the command line offers it by
         the name of its function.
+    for_texts : str
+        Whether entries of a column of texts will do: then the parameter that the command line gives numbers to.
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
@@ -203,12 +269,17 @@ class Kernel(KernelSpec):
 
     components = registry
     family: str = "kernel"
+    #: parameter of which a factory takes several values, to make a kernel of each
+    _varied: ClassVar[str] = ""
     decay: bool = False
     columns: Any = None
     accepts_sparse: bool = False
     takes_objects: bool = False
     takes_indices: bool = False
+    takes_numbers: bool = True
+    nonzeros: float | None = None
     for_tables: bool = False
+    for_texts: str = ""
     sure: bool = True
     quick: bool = False
     is_settled: bool = False
@@ -264,6 +335,13 @@ class Kernel(KernelSpec):
         In ``shared`` kernels of a bank leave what the others can use (the median distance, say).
         """
         return self
+
+    def check_samples(self, A: Any, where: str = "", rows: np.ndarray | None = None) -> None:
+        """Raise where samples are no objects that the kernel takes, all of them at once, with their rows."""
+
+    def prepare(self, A: Any) -> tuple[Kernel, Any]:
+        """Return a kernel and samples that have the same values and take less time block by block."""
+        return self, A
 
     def features(self, A: Any) -> Any:
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
@@ -344,7 +422,8 @@ class Kernel(KernelSpec):
         return Named(self, name)
 
     def _plain(self) -> list[Kernel]:
-        return [self]
+        values: Any = getattr(self, self._varied) if self._varied else None
+        return [self._with(**{self._varied: value}) for value in values] if several(values) else [self]
 
     @property
     def _picks_columns(self) -> bool:
@@ -352,26 +431,56 @@ class Kernel(KernelSpec):
 
 
 class NamedParts(KernelSpec):
-    """A spec that holds a sequence of others, each a parameter by its position and by its family.
+    """A spec that holds a sequence of others, whose parameters are known by family: ``kernels__gaussian__width``.
 
-    ``kernels__0__width``, ``kernels__gaussian__width``; several of one family are ``gaussian-1``, ``gaussian-2``, ...
+    That is the width of all Gaussians: a number, or a sequence for a kernel of each.  One of several is
+    ``gaussian_1``, ``gaussian_2``, ...; in a bank of one family ``kernels__width`` will do.
     """
 
     #: parameter with the sequence
     _sequence: ClassVar[str] = "parts"
 
-    def _named_parts(self) -> dict[str, int]:
-        """Positions of the parts by every name they have."""
+    def _parameters(self) -> dict[str, Any]:
+        return self.get_params()
+
+    def _parts(self) -> list[Any]:
         parts = getattr(self, self._sequence)
-        if not isinstance(parts, tuple | list):
-            return {}
-        kinds = [getattr(part, "family", None) for part in parts]
+        return list(parts) if isinstance(parts, tuple | list) else []
+
+    def _leaves(self) -> list[Any]:
+        """Return the parts, and those of stacks among them in their place."""
+        every = [
+            part._leaves() if isinstance(part, NamedParts) and part._sequence == "parts" else [part]
+            for part in self._parts()
+        ]
+        return [leaf for leaves in every for leaf in leaves]
+
+    def _families(self) -> dict[str, list[int]]:
+        """Return the positions of the leaves of every family."""
+        found: dict[str, list[int]] = {}
+        for place, leaf in enumerate(self._leaves()):
+            found.setdefault(getattr(leaf, "family", "") or type(leaf).__name__.lower(), []).append(place)
+        return found
+
+    def _named(self) -> dict[str, list[int]]:
+        """Return the positions of the leaves by name, a family's or that of one of several in it."""
+        families = self._families()
+        numbered = {
+            f"{family}_{number}": [place]
+            for family, places in families.items()
+            for number, place in enumerate(places, 1)
+            if len(places) > 1
+        }
+        return families | numbered
+
+    def _positions(self) -> dict[str, int]:
+        """Return the parts by their numbers, and by the names that they had in earlier versions."""
+        parts = self._parts()
         families = [
-            family if isinstance(family, str) else type(part).__name__.lower()
-            for family, part in zip(kinds, parts, strict=True)
+            part.family if isinstance(part, Kernel) else type(part).__name__.lower() for part in parts
         ]
         counts, seen = Counter(families), Counter[str]()
-        names: dict[str, int] = {str(place): place for place in range(len(parts))}
+        names = {str(place): place for place in range(len(parts))}
         for place, family in enumerate(families):
             seen[family] += 1
             names[family if counts[family] == 1 else f"{family}-{seen[family]}"] = place
@@ -381,41 +490,68 @@ class NamedParts(KernelSpec):
         """Return the parameters; with ``deep`` those of every part as well.
 
         >>> from kernelweave import kernels as kw
-        >>> bank = kw.gaussian(2.0) + kw.linear()
-        >>> bank.get_params()["0__width"], bank.get_params()["gaussian__width"]
-        (2.0, 2.0)
+        >>> bank = kw.gaussian([1.0, 2.0]) + kw.linear()
+        >>> bank.get_params()["gaussian__width"], bank.get_params()["gaussian_2__width"]
+        ([1.0, 2.0], 2.0)
         """
-        params: dict[str, Any] = super().get_params(deep=False)
+        params = super().get_params(deep=False)
         if not deep:
             return params
-        parts = getattr(self, self._sequence)
-        for name, place in self._named_parts().items():
-            part = parts[place]
-            params[name] = part
-            if hasattr(part, "get_params") and not isinstance(part, type):
-                params |= {f"{name}__{inner}": value for inner, value in part.get_params(deep=True).items()}
+        parts, leaves = self._parts(), self._leaves()
+        by_name = {name: [parts[place]] for name, place in self._positions().items()}
+        by_name |= {name: [leaves[place] for place in places] for name, places in self._named().items()}
+        for name, those in by_name.items():
+            params[name] = those[0] if len(those) == 1 else tuple(those)
+            inside = [part._parameters() for part in those if isinstance(part, KernelSpec)]
+            for inner in inside[0] if inside else ():
+                distinct = {identity(known[inner]): known[inner] for known in inside if inner in known}
+                values = list(distinct.values())
+                params[f"{name}__{inner}"] = values[0] if len(values) == 1 else values
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the stack, whole parts, and parameters of parts.
+        """Set parameters of the spec, whole parts, and parameters of parts.
 
         >>> from kernelweave import kernels as kw
-        >>> bank = kw.gaussian(2.0) + kw.linear()
-        >>> bank.set_params(gaussian__width=3.0)[0].name
-        'gaussian(width=3)'
+        >>> bank = kw.gaussian([1.0, 2.0]) + kw.linear()
+        >>> [kernel.name for kernel in bank.set_params(gaussian__width=3.0)]
+        ['gaussian(width=3)', 'linear']
         """
-        if self._sequence in params:
-            setattr(self, self._sequence, params.pop(self._sequence))
-        places, parts = self._named_parts(), list(getattr(self, self._sequence) or ())
-        for name in [name for name in params if name in places]:
-            parts[places[name]] = params.pop(name)
-        inside: dict[int, dict[str, Any]] = {}
-        for name in [name for name in params if name.partition("__")[0] in places and "__" in name]:
-            whose, _, inner = name.partition("__")
-            inside.setdefault(places[whose], {})[inner] = params.pop(name)
-        for place, values in inside.items():
-            parts[place].set_params(**values)
-        before = getattr(self, self._sequence)
-        if inside or any(new is not old for new, old in zip(parts, before, strict=True)):
-            setattr(self, self._sequence, type(before)(parts))
-        return super().set_params(**params) if params else self
+        for name in sorted(params, key=lambda name: "__" in name):  # whole parts before what is in them
+            value = params[name]
+            head, _, rest = name.partition("__")
+            named, positions, families = self._named(), self._positions(), list(self._families())
+            if head in self._get_param_names():
+                BaseEstimator.set_params(self, **{name: value})
+            elif head in named:
+                self._set_leaves(named[head], rest, value)
+            elif head in positions:
+                parts = self._parts()
+                if rest:
+                    parts[positions[head]].set_params(**{rest: value})
+                else:
+                    parts[positions[head]] = value
+                self._keep(parts)
+            elif len(families) == 1:  # the bare names of a bank of one family
+                self._set_leaves(named[families[0]], name, value)
+            else:
+                known = [one for one in self.get_params() if one.partition("__")[0] in families]
+                self._refuse(name, [*self._get_param_names(), *known])
+        return self
+
+    def _set_leaves(self, places: list[int], name: str, value: Any) -> None:
+        """Set a parameter of some leaves, or put one thing in their place; of those that become equal one is left."""
+        leaves, gone = self._leaves(), set(places[1:])
+        if name:
+            for place in places:
+                leaves[place].set_params(**{name: value})
+            first = {identity(leaves[place]): place for place in reversed(places)}
+            gone = set(places) - set(first.values())
+            if not gone:
+                return
+        else:
+            leaves[places[0]] = value
+        self._keep([leaf for place, leaf in enumerate(leaves) if place not in gone])
+
+    def _keep(self, parts: list[Any]) -> None:
+        setattr(self, self._sequence, type(getattr(self, self._sequence))(parts))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import wraps
+from inspect import signature
 from numbers import Real
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
 
+from .._components import nearest
 from .._numerics.euclid import CANCELLED, check_norms
 from ._algebra import Stack
-from ._kernel import Kernel, n_samples, refuse_non_finite, take
+from ._kernel import Kernel, n_samples, refuse_non_finite, several, take
 
 # up to here sums of explicit differences beat the matrix product, and they are exact
 FEW_COLUMNS = 4
@@ -178,21 +181,51 @@ class NumericKernel(Kernel):
         return A
 
 
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+
+def accepts(**earlier: str) -> Callable[[Factory], Factory]:
+    """Decorate a function whose keywords had other names earlier, which keep working; a wrong name lists all."""
+
+    def decorate(make: Factory) -> Factory:
+        names = list(signature(make).parameters)
+
+        @wraps(make)
+        def call(*arguments: Any, **named: Any) -> Any:
+            wrong = [name for name in named if name not in names and name not in earlier]
+            if wrong:
+                raise TypeError(
+                    f"{make.__name__} has no parameter {wrong[0]!r}.{nearest(wrong[0], names)} Its parameters: "
+                    f"{', '.join(names)}."
+                )
+            if twice := [name for name in named if earlier.get(name) in named]:
+                raise TypeError(f"{make.__name__}: {twice[0]!r} is another word for {earlier[twice[0]]!r}")
+            return make(*arguments, **{earlier.get(name, name): value for name, value in named.items()})
+
+        return cast(Factory, call)
+
+    return decorate
+
+
 def family_of(
-    make: Callable[..., OneKernel], values: Number | Numbers, what: str, *others: Any, whole: bool = False
+    make: Callable[..., OneKernel],
+    values: Number | Numbers,
+    what: str,
+    *others: Any,
+    whole: bool = False,
+    strict: bool = True,
 ) -> OneKernel | Stack:
     """Return ``make(value, *others)`` for one number, called ``what``, or the stack of these; each is checked first."""
-    several = isinstance(values, (list, tuple, set, range)) or getattr(values, "ndim", 0) == 1
     kernels = []
-    every: Any = values if several else (values,)
+    every: Any = values if several(values) else (values,)
     for value in sorted(every) if isinstance(every, set) else every:
         # numpy scalars as Python numbers, which print and compare better
         number = value.item() if isinstance(value, np.generic) else value
-        checked_number(number, what, whole=whole)
+        checked_number(number, what, whole=whole, strict=strict)
         kernels.append(make(number, *others))
     if not kernels:
         raise ValueError("an empty sequence of parameters gives no kernel")
-    return Stack(tuple(kernels)) if several else kernels[0]
+    return Stack(tuple(kernels)) if several(values) else kernels[0]
 
 
 def checked_number(

@@ -17,7 +17,7 @@ from .._numerics.namespace import as_like, namespace
 from ..views import Views
 from ._algebra import Stack, as_spec
 from ._kernel import Kernel, KernelSpec, Schema, n_samples, readable, refuse_non_finite, take
-from ._numeric import Number, Numbers, checked_number, family_of
+from ._numeric import Number, Numbers, accepts, checked_number, family_of
 from .columns import Wrapper
 from .dotproduct import Linear
 from .stationary import Gaussian
@@ -194,6 +194,9 @@ class _Ranked(KernelSpec):
     def _get_param_names(cls) -> list[str]:
         return [name for name in super()._get_param_names() if name != "rank"]
 
+    def _parameters(self) -> dict[str, Any]:
+        return super()._parameters() | {"rank": self.n_landmarks}
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return super().get_params(deep=deep) | {"rank": self.n_landmarks}
 
@@ -249,6 +252,8 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
 
 class NystroemOf(_Ranked):
     """The approximations of kernels that are only known with the features."""
+
+    family = "nystroem"
 
     def __init__(
         self,
@@ -388,14 +393,15 @@ def _checked_even(n_features: Any) -> int:
     return int(n_features)
 
 
+@accepts(widths="width")
 def random_fourier(
-    widths: Number | Numbers = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
+    width: Number | Numbers = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
 ) -> Any:
     """Return random Fourier approximations of Gaussian kernels.
 
     Parameters
     ----------
-    widths, relative
+    width, relative
         As for :func:`gaussian`.
     n_features : int
         Even; the error of an entry falls like ``1 / sqrt(n_features)``.
@@ -412,7 +418,7 @@ def random_fourier(
     """
     _checked_even(n_features)
     check_switch("relative", relative)
-    exact = family_of(Gaussian, widths, "the width of a random_fourier kernel", relative)
+    exact = family_of(Gaussian, width, "the width of a random_fourier kernel", relative)
     if isinstance(exact, Gaussian):
         return RandomFourier(exact, n_features, random_state)
     return Stack(tuple(RandomFourier(kernel, n_features, random_state) for kernel in exact.parts))

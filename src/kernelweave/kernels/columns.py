@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from .._components import closest
 from ..views import Views
 from ._kernel import Kernel, Schema
 
 
 def plain_columns(columns: Any) -> Any:
-    """Return columns in plain Python (int, str, slice, tuple), which print, hash, compare and pickle well."""
+    """Return columns in plain Python (int, str, slice, tuple), which print, hash, compare and pickle well.
+
+    What selects columns of a table, such as ``make_column_selector``, stays.
+    """
     if isinstance(columns, np.generic):
         columns = columns.item()
-    if isinstance(columns, (str, slice)):
+    if isinstance(columns, (str, slice)) or callable(columns):
         return columns
     if isinstance(columns, (list, tuple, range, set, frozenset)) or hasattr(columns, "__array__"):
         ordered = sorted(columns, key=str) if isinstance(columns, (set, frozenset)) else columns
@@ -29,8 +33,29 @@ def plain_columns(columns: Any) -> Any:
     if isinstance(columns, Integral) and not isinstance(columns, bool):
         return int(columns)
     raise ValueError(
-        f"columns must be a position, a name, a list of these, a slice or a mask, got {columns!r}"
+        "columns must be a position, a name or a pattern of names, a list of these, a slice, a mask or a selector, "
+        f"got {columns!r}"
     )
+
+
+def _matching(pattern: str, schema: Schema) -> list[str]:
+    """Return the views, or else the columns, that a pattern with * and ? means."""
+    for names in (schema.views, schema.feature_names):
+        if found := [name for name in names or () if fnmatchcase(name, pattern)]:
+            return found
+    return []
+
+
+def _selected(selector: Any, schema: Schema) -> tuple[Any, ...]:
+    """Return the columns of a table that a callable chooses, as scikit-learn's ColumnTransformer asks it."""
+    if schema.feature_names is None:
+        raise ValueError(f"columns {selector!r} are selected by name or type: pass X as a data frame")
+    import pandas as pd
+
+    dtypes = schema.dtypes or (float,) * len(schema.feature_names)
+    table = {name: pd.Series(dtype=kind) for name, kind in zip(schema.feature_names, dtypes, strict=True)}
+    chosen = plain_columns(selector(pd.DataFrame(table)))
+    return chosen if isinstance(chosen, tuple) else (chosen,)
 
 
 def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
@@ -40,6 +65,8 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     ((1,), True)
     >>> pick(slice(0, 2), Schema(3))
     ((0, 1), False)
+    >>> pick("a*", Schema(3, ("age", "dose", "area")))
+    ((0, 2), False)
     """
     n = schema.n_features
     # settled before: a view may have thousands, and be asked for often
@@ -52,6 +79,9 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     ):
         return columns, False
     columns = plain_columns(columns)
+    asked = columns
+    if callable(columns):
+        columns = _selected(columns, schema)
     if n is None:
         raise ValueError(
             f"columns {columns!r} were asked for, but the samples are a list of objects without columns"
@@ -64,7 +94,7 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
         positions = tuple(range(n))[columns]
     elif not isinstance(columns, tuple):
         positions = _positions(columns, schema)
-        return positions, len(positions) == 1
+        return positions, len(positions) == 1 and not _is_pattern(columns, schema)
     elif columns and all(isinstance(column, bool) for column in columns):
         if len(columns) != n:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
@@ -72,17 +102,26 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     else:
         _check_known(columns, schema)
         positions = tuple(j for column in columns for j in _positions(column, schema))
+        if any(_is_pattern(column, schema) for column in columns):  # two may mean the same column
+            positions = tuple(dict.fromkeys(positions))
     if not positions:
-        raise ValueError(f"columns {columns!r} choose no column of the {n}")
+        raise ValueError(f"columns {asked!r} choose no column of the {n}")
     if len(set(positions)) < len(positions):
         raise ValueError(f"columns {columns!r} name a column twice")
     return positions, False
+
+
+def _is_pattern(column: Any, schema: Schema) -> bool:
+    """Whether a column is no name but a pattern of names."""
+    known = isinstance(column, str) and column in (*(schema.views or ()), *(schema.feature_names or ()))
+    return isinstance(column, str) and not known and bool(_matching(column, schema))
 
 
 def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
     """Refuse names that are no view and no column, all at once, each with the nearest one that is."""
     names, views = schema.feature_names, schema.views or {}
     wanted = [column for column in columns if isinstance(column, str) and column not in views]
+    wanted = [column for column in wanted if not _is_pattern(column, schema)]
     if not wanted:
         return
     if names is None and schema.views is not None:
@@ -93,11 +132,10 @@ def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
         )
     missing = [column for column in wanted if column not in names]
     if missing:
-        lower = {name.lower(): name for name in names}
         said = []
         for column in missing:
-            close = get_close_matches(column.lower(), lower, n=1, cutoff=0.5)
-            said.append(f"{column!r} (did you mean {lower[close[0]]!r}?)" if close else repr(column))
+            close = closest(column, list(names))
+            said.append(f"{column!r} (did you mean {close!r}?)" if close else repr(column))
         raise ValueError(f"there is no column {', '.join(said)} among the {len(names)} of the samples")
 
 
@@ -107,6 +145,8 @@ def _positions(column: Any, schema: Schema) -> tuple[int, ...]:
     if isinstance(column, str):
         if schema.views is not None and column in schema.views:
             return schema.views[column]
+        if _is_pattern(column, schema):
+            return tuple(j for name in _matching(column, schema) for j in _positions(name, schema))
         _check_known((column,), schema)
         return ((schema.feature_names or ()).index(column),)
     if isinstance(column, bool) or not isinstance(column, int):
@@ -145,6 +185,8 @@ def describe(columns: Any, names: Sequence[str] | None = None) -> str:
     """
     if isinstance(columns, (int, str)):
         columns = (columns,)
+    if callable(columns):
+        return f"columns of {columns!r}"
     if not isinstance(columns, tuple) or (columns and all(isinstance(column, bool) for column in columns)):
         if isinstance(columns, slice):
             parts = (columns.start, columns.stop, columns.step)[: 2 + bool(columns.step)]
@@ -225,7 +267,8 @@ def column_groups(
 
 class Wrapper(
     Kernel,
-    passes_on="family decay accepts_sparse sure quick takes_objects takes_indices always exponent looks_at",
+    passes_on="family decay accepts_sparse sure quick takes_objects takes_indices takes_numbers nonzeros "
+    "always exponent looks_at",
 ):
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
@@ -234,11 +277,18 @@ class Wrapper(
     def expand(self, schema: Schema) -> list[Kernel]:
         return [self._with(kernel=kernel) for kernel in self.kernel.expand(schema)]
 
+    def _plain(self) -> list[Kernel]:
+        kernels = self.kernel._plain()
+        return [self] if len(kernels) == 1 else [self._with(kernel=kernel) for kernel in kernels]
+
+    def _parameters(self) -> dict[str, Any]:
+        return self.kernel._parameters() | super()._parameters()
+
 
 class Named(
     Wrapper,
     passes_on="columns _picks_columns is_settled base_key base base_diag points features portable_features "
-    "feature_columns linear_columns rank",
+    "feature_columns linear_columns rank check_samples prepare",
 ):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
 
@@ -261,9 +311,10 @@ class Named(
 class OnColumns(Wrapper, passes_on="is_settled"):
     """A kernel on some of the columns: what ``kernel.on(columns)`` gives.
 
-    In ``columns`` a text is the name of a view where the samples have views, else that of a column; after ``expand``
-    they are a tuple of positions.  ``label`` is how the kernel's name calls them, ``single`` whether one column was
-    asked for by itself, not as a list: kernels on objects then get its entries rather than rows of length one.
+    In ``columns`` a text is the name of a view where the samples have views, else that of a column, or a pattern of
+    names with * and ?; after ``expand`` they are a tuple of positions.  ``label`` is how the kernel's name calls them,
+    ``single`` whether one column was asked for by itself, not as a list: kernels on objects then get its entries rather
+    than rows of length one.
     """
 
     kernel: Kernel
@@ -298,6 +349,19 @@ class OnColumns(Wrapper, passes_on="is_settled"):
 
     def base_diag(self, A: Any) -> np.ndarray:
         return self.kernel.base_diag(self._picked(A))
+
+    def check_samples(self, A: Any, where: str = "", rows: np.ndarray | None = None) -> None:
+        if type(self.kernel).check_samples is Kernel.check_samples:  # no columns are cut out
+            return
+        if isinstance(A, Views):  # samples that lack the view have nothing to be looked at
+            rows = np.flatnonzero(A.present[:, np.unique(A.view_of(self.columns))].all(axis=1))
+            A = A[rows]
+        self.kernel.check_samples(self._picked(A), f" on {self.label or describe(self.columns)!r}", rows)
+
+    def prepare(self, A: Any) -> tuple[Kernel, Any]:
+        return (
+            (self, A) if type(self.kernel).prepare is Kernel.prepare else self.kernel.prepare(self._picked(A))
+        )
 
     def points(self, A: Any) -> np.ndarray | None:
         return self.kernel.points(self._picked(A))
@@ -350,7 +414,9 @@ class OnColumns(Wrapper, passes_on="is_settled"):
         label = self.label
         if not label:
             wanted = self.columns if isinstance(self.columns, tuple) else (self.columns,)
-            only_views = all(isinstance(c, str) and c in (schema.views or {}) for c in wanted)
+            only_views = all(
+                isinstance(c, str) and (c in (schema.views or {}) or _is_pattern(c, schema)) for c in wanted
+            )
             label = (", ".join(wanted) if only_views else "") or describe(positions, names)
         inner = Schema(len(positions), None if names is None else tuple(names[j] for j in positions))
         return [

@@ -31,12 +31,17 @@ class _Combined(Kernel):
     # one part is enough: then the samples cannot be asked to be numbers
     takes_objects = _of_parts("takes_objects", any)
     takes_indices = _of_parts("takes_indices", any)
+    takes_numbers = _of_parts("takes_numbers", all)
     _picks_columns = _of_parts("_picks_columns", any)
     #: of the ranks of the parts
     _total_rank: ClassVar[Any]
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Self:
         return self._with(kernels=tuple(kernel.resolve(A, shared) for kernel in self.kernels))
+
+    def check_samples(self, A: Any, where: str = "", rows: np.ndarray | None = None) -> None:
+        for kernel in self.kernels:
+            kernel.check_samples(A, where, rows)
 
     def expand(self, schema: Schema) -> list[Kernel]:
         return [self._with(kernels=tuple(kernel.expand(schema)[0] for kernel in self.kernels))]

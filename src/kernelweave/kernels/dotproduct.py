@@ -14,7 +14,7 @@ from scipy import sparse
 from .._numerics.namespace import as_like
 from ._algebra import Stack
 from ._kernel import LITTLE, Kernel, n_samples, readable
-from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, inner, row_norms
+from ._numeric import Number, Numbers, NumericKernel, accepts, checked_number, family_of, inner, row_norms
 
 
 class _OfProducts(NumericKernel):
@@ -108,11 +108,12 @@ def _scaled(A: Any, factors: np.ndarray) -> Any:
 class _OfDegree(_OfProducts):
     """Base of a polynomial and of the same around an origin: parameters, and the monomials."""
 
-    degree: float = 2
+    degree: Any = 2
     coef0: float = 1.0
     gamma: float = 1.0
 
     family = "polynomial"
+    _varied = "degree"
 
     @property
     def name(self) -> str:
@@ -239,10 +240,11 @@ class PolynomialAround(_OfDegree):
 class Sigmoid(_OfProducts, registered_as="sigmoid"):
     """``tanh(gamma x.x' + coef0)``; see :func:`sigmoid`."""
 
-    gamma: float = 1.0
+    gamma: Any = 1.0
     coef0: float = 0.0
 
     sure = False
+    _varied = "gamma"
     _shown = ("gamma", "coef0")
 
     def _of_products(self, products: np.ndarray) -> np.ndarray:
@@ -270,17 +272,18 @@ def cosine() -> Cosine:
 
 
 @overload
-def polynomial(degrees: Number, coef0: float = ..., gamma: float = ...) -> Polynomial: ...
+def polynomial(degree: Number, coef0: float = ..., gamma: float = ...) -> Polynomial: ...
 @overload
-def polynomial(degrees: Numbers = ..., coef0: float = ..., gamma: float = ...) -> Stack: ...
+def polynomial(degree: Numbers = ..., coef0: float = ..., gamma: float = ...) -> Stack: ...
+@accepts(degrees="degree")
 def polynomial(
-    degrees: Number | Numbers = (1, 2, 3), coef0: float = 1.0, gamma: float = 1.0
+    degree: Number | Numbers = (1, 2, 3), coef0: float = 1.0, gamma: float = 1.0
 ) -> Polynomial | Stack:
     """Return polynomial kernels ``(gamma x.x' + coef0) ** degree``.
 
     Parameters
     ----------
-    degrees : int or sequence of int
+    degree : int or sequence of int
         One degree gives a kernel, a sequence a stack.  All degrees share one matrix of inner products.
     coef0 : float, at least 0
         Zero makes the polynomial homogeneous; a negative number would not be positive semidefinite.
@@ -296,17 +299,18 @@ def polynomial(
     """
     checked_number(coef0, "coef0 of a polynomial kernel", strict=False)
     checked_number(gamma, "gamma of a polynomial kernel")
-    return family_of(Polynomial, degrees, "the degree of a polynomial kernel", coef0, gamma, whole=True)
+    return family_of(Polynomial, degree, "the degree of a polynomial kernel", coef0, gamma, whole=True)
 
 
-def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Any:
+@accepts(gammas="gamma")
+def sigmoid(gamma: Number | Numbers = 1.0, coef0: float = 0.0) -> Any:
     """Return sigmoid kernels ``tanh(gamma x.x' + coef0)``, which are **not** positive semidefinite in general.
 
     A training matrix with negative eigenvalues is refused; :class:`SimilarityClassifier` takes any similarities.
 
     Parameters
     ----------
-    gammas : float or sequence of float
+    gamma : float or sequence of float
         One gives a kernel, a sequence a stack.
     coef0 : float
         Any number; a negative one makes the matrix indefinite almost surely.
@@ -318,7 +322,7 @@ def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Any:
     array([[0.762]])
     """
     checked_number(coef0, "coef0 of a sigmoid kernel", low=-np.inf)
-    return family_of(Sigmoid, gammas, "gamma of a sigmoid kernel", coef0)
+    return family_of(Sigmoid, gamma, "gamma of a sigmoid kernel", coef0)
 
 
 @dataclass(eq=False, repr=False)

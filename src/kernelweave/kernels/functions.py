@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ class Function(Kernel, registered_as="function"):
 
     function: Callable[..., Any]
     label: Any = None
-    pairwise: Any = True
+    pairwise: Any = None
 
     takes_objects = True
     sure = False
@@ -31,24 +32,48 @@ class Function(Kernel, registered_as="function"):
 
     @property
     def base_key(self) -> Hashable:
-        return ("function", Same(self.function), bool(self.pairwise)), None
+        return ("function", Same(self.function), self.pairwise), None
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         who = f"kernel {self.name!r}"
-        if self.pairwise:
+        if by_pairs(self.function, self.pairwise, A, B):
             return evaluate_pairs(self.function, A, B, who)
         return check_returned(self.function(A, B), (n_samples(A), n_samples(B)), who, symmetric=A is B)
 
     def base_diag(self, A: Any) -> np.ndarray:
-        if not self.pairwise:
-            return super().base_diag(A)
+        if not by_pairs(self.function, self.pairwise, A, A):
+            return Kernel.base_diag(self._with(pairwise=False), A)
         who = f"kernel {self.name!r}"
         return np.array([_value(self.function, row, row, who) for row in rows_of(A)], float)
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return what a function is called."""
-    return getattr(function, "__name__", type(function).__name__)
+    """Return what a function is called, with the arguments that it has been given.
+
+    >>> from functools import partial
+    >>> name_of(partial(pow, exp=2))
+    'pow(exp=2)'
+    """
+    if isinstance(function, partial):
+        given = [
+            *map(repr, function.args),
+            *(f"{name}={value!r}" for name, value in function.keywords.items()),
+        ]
+        return f"{name_of(function.func)}({', '.join(given)})"
+    kind = type(function)
+    spelled = repr(function) if kind.__repr__ is not object.__repr__ else kind.__name__
+    return str(getattr(function, "__name__", spelled))
+
+
+def by_pairs(function: Callable[..., Any], pairwise: bool | None, A: Any, B: Any) -> bool:
+    """Whether a function takes two samples; unless that was said, a trial tells if it makes a matrix of two sets."""
+    if pairwise is not None:
+        return bool(pairwise)
+    try:
+        left, right = take(A, [0, 0, n_samples(A) - 1]), take(B, [0, n_samples(B) - 1])
+        return np.shape(function(left, right)) != (3, 2)
+    except Exception:  # a function of two samples may fail on sets in any way it likes
+        return True
 
 
 def rows_of(A: Any) -> list[Any]:
@@ -119,18 +144,18 @@ def check_returned(values: Any, shape: tuple[int, int], who: str, symmetric: boo
     return matrix
 
 
-def function(f: Callable[..., Any], name: str | None = None, pairwise: bool = True) -> Function:
-    """Return a kernel from a function.
+def function(f: Callable[..., Any], name: str | None = None, pairwise: bool | None = None) -> Function:
+    """Return a kernel from a function, of ``sklearn.metrics.pairwise`` or ``sklearn.gaussian_process`` for example.
 
     Parameters
     ----------
     f : callable
-        ``f(a, b) -> float`` on two samples, or with ``pairwise=False`` ``f(A, B) -> matrix`` on two sets of
-        samples.  It should be symmetric and positive semidefinite; of ``f(a, b)`` and ``f(b, a)`` only one is
-        evaluated on the training samples.
+        ``f(a, b) -> float`` on two samples, or ``f(A, B) -> matrix`` on two sets of samples.  It should be symmetric
+        and positive semidefinite; of ``f(a, b)`` and ``f(b, a)`` only one is evaluated on the training samples.
     name : str or None
         A display name; by default that of the function.
-    pairwise : bool
+    pairwise : bool or None
+        Whether it takes two samples or (False) two sets; by default a small trial decides.
 
     Examples
     --------
@@ -140,6 +165,10 @@ def function(f: Callable[..., Any], name: str | None = None, pairwise: bool = Tr
     >>> kw.function(common_letters)(["weave", "wave"])
     array([[4., 4.],
            [4., 4.]])
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> kw.function(rbf_kernel)([[0.0], [1.0]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
     """
     if isinstance(f, Kernel) or not callable(f):
         raise ValueError(f"function needs a plain callable, got {f!r}")
@@ -219,14 +248,8 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
             rows, columns = (as_indices(samples, self.distance.n_samples, who) for samples in (A, B))
             distances = self.distance.stack[0][np.ix_(rows, columns)]
         else:
-            pairwise = self.pairwise
-            if pairwise is None:  # a trial tells whether the function takes two sets and returns their matrix
-                try:
-                    left, right = take(A, [0, 0, n_samples(A) - 1]), take(B, [0, n_samples(B) - 1])
-                    pairwise = np.shape(self.distance(left, right)) != (3, 2)
-                except Exception:  # a function of two samples may fail on sets in any way it likes
-                    pairwise = True
-            distances = evaluate_pairs(self.distance, A, B, who) if pairwise else self.distance(A, B)
+            pairs = by_pairs(self.distance, self.pairwise, A, B)
+            distances = evaluate_pairs(self.distance, A, B, who) if pairs else self.distance(A, B)
         return as_distances(distances, (n_samples(A), n_samples(B)), A is B, who)
 
     def base_diag(self, A: Any) -> np.ndarray:

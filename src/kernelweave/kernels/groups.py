@@ -12,7 +12,7 @@ from typing import Any
 
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ._algebra import as_spec, kernels_without_columns
-from ._kernel import Kernel, KernelSpec, Schema
+from ._kernel import Kernel, NamedParts, Schema
 from .columns import OnColumns, plain_columns
 
 
@@ -87,7 +87,7 @@ class Coverage:
 
 
 @dataclass(eq=False, repr=False)
-class Groups(KernelSpec):
+class Groups(NamedParts):
     """Every kernel of some families on every group of columns; see :func:`from_groups`."""
 
     groups: Any
@@ -97,6 +97,8 @@ class Groups(KernelSpec):
     residual: Any = False
     columns: Any = None
 
+    family = "from_groups"
+    _sequence = "families"
     _no_columns = "from_groups places its kernels itself: choose columns in its groups"
 
     def coverage(self, table: Any) -> Coverage:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ._numeric import Number, Numbers, NumericKernel, checked_number, cityblock, family_of
+from ._numeric import Number, Numbers, NumericKernel, accepts, checked_number, cityblock, family_of
 
 
 def _chi2_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -23,9 +23,10 @@ def _chi2_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 class Chi2(NumericKernel, registered_as="chi2"):
     """``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``; see :func:`chi2`."""
 
-    gamma: float = 1.0
+    gamma: Any = 1.0
 
     decay = True
+    _varied = "gamma"
     needs_nonnegative = True
     base_key = ("chi2", None)  # of all gammas
     _base = staticmethod(_chi2_distances)
@@ -84,14 +85,15 @@ class Tanimoto(NumericKernel, registered_as="tanimoto"):
         return np.divide(common, sums, out=np.ones_like(sums), where=sums > 0)
 
 
-def chi2(gammas: Number | Numbers = 1.0) -> Any:
+@accepts(gammas="gamma")
+def chi2(gamma: Number | Numbers = 1.0) -> Any:
     """Return exponential chi-squared kernels ``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``.
 
     For histograms and counts; where both entries are zero the term is zero.
 
     Parameters
     ----------
-    gammas : float or sequence of float
+    gamma : float or sequence of float
         One gives a kernel, a sequence a stack.
 
     Examples
@@ -100,7 +102,7 @@ def chi2(gammas: Number | Numbers = 1.0) -> Any:
     >>> kw.chi2()([[1.0, 0.0]], [[0.0, 1.0]]).round(3)
     array([[0.135]])
     """
-    return family_of(Chi2, gammas, "gamma of a chi2 kernel")
+    return family_of(Chi2, gamma, "gamma of a chi2 kernel")
 
 
 def additive_chi2() -> AdditiveChi2:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
 from .._components import nearest
 from ._algebra import Stack, per_feature, per_view
-from ._kernel import Kernel, KernelSpec, Schema
+from ._kernel import Kernel, KernelSpec, Schema, registry
 from .dotproduct import linear, polynomial
 from .stationary import gaussian
 
@@ -56,6 +60,38 @@ def presets() -> dict[str, str]:
     ['obscure_mnist', 'simplemkl', 'smkl', 'stpmkl']
     """
     return dict(PRESETS)
+
+
+#: words of other libraries
+OTHER_WORDS = {
+    "rbf": "gaussian", "poly": "polynomial", "squared_exponential": "gaussian", "exponential": "laplacian"
+}  # fmt: skip
+
+
+def by_name(name: str) -> KernelSpec:
+    """Return the bank of a paper, or what the function of a kernel makes by itself: ``"rbf"``, ``"linear"``.
+
+    Widths are counted in median distances then (``relative=True``), because nobody has chosen them.
+
+    >>> by_name("rbf"), by_name("tanimoto")
+    (Gaussian(relative=True), Tanimoto())
+    """
+    factories = vars(import_module(__package__))
+    known: dict[str, Any] = {}
+    for kernel in registry:
+        parameters = signature(factories[kernel]).parameters if kernel in factories else {"": None}
+        if all(one is not None and one.default is not one.empty for one in parameters.values()):
+            known[kernel] = {"relative": True} if "relative" in parameters else {}
+    family = OTHER_WORDS.get(name, name)
+    if name not in PRESETS and family not in known:
+        words = sorted({*known, *OTHER_WORDS})
+        raise ValueError(
+            f"unknown preset {name!r}, and no kernel is called so.{nearest(name, [*words, *PRESETS])} Kernels by name: "
+            f"{', '.join(words)}. Presets: {', '.join(PRESETS)}. A kernel with parameters is an object: "
+            "kernels.gaussian(1.0)."
+        )
+    made: KernelSpec = preset(name) if name in PRESETS else factories[family](**known[family])
+    return made
 
 
 def preset(name: str) -> KernelSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import pi, sqrt
 from typing import Any, ClassVar, overload
@@ -12,11 +12,12 @@ from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
-from ._kernel import LITTLE, readable
+from ._kernel import LITTLE, readable, several
 from ._numeric import (
     Number,
     Numbers,
     NumericKernel,
+    accepts,
     checked_number,
     cityblock,
     euclidean,
@@ -33,13 +34,14 @@ class OfDistance(NumericKernel):
     ``scale`` is the median distance, once ``resolve`` has settled it.
     """
 
-    width: float = 1.0
+    width: Any = 1.0
     relative: Any = False
     scale: float | None = None
 
     decay = True
     for_tables = True
     settled = ("scale",)
+    _varied = "width"
     _diagonal = 0.0
     #: key under which the median distance is shared
     _distance_key: ClassVar[Hashable] = ("sqeuclidean", None)
@@ -148,20 +150,48 @@ def typical(distances: np.ndarray) -> float:
     return float(positive.mean()) if positive.size else 1.0
 
 
+def _widths(
+    width: Any, relative: bool, gamma: Any, family: str, of_gamma: Callable[[float], float]
+) -> Number | Numbers:
+    """Return the widths, from gamma where that is given."""
+    check_switch("relative", relative)
+    if gamma is None:
+        return width  # type: ignore[no-any-return]
+    if relative or not (isinstance(width, float) and width == 1.0):
+        raise ValueError(
+            f"{family} takes a width or a gamma, and a gamma is in the units of the features: leave width and "
+            "relative away, or gamma"
+        )
+    if isinstance(gamma, str):
+        raise ValueError(f"gamma of a {family} kernel is a number, got {gamma!r}; see relative=True")
+    every = [
+        of_gamma(checked_number(one, f"gamma of a {family} kernel"))
+        for one in (gamma if several(gamma) else (gamma,))
+    ]
+    return every if several(gamma) else every[0]
+
+
 @overload
-def gaussian(widths: Number = ..., relative: bool = ...) -> Gaussian: ...
+def gaussian(width: Number = ..., relative: bool = ..., *, gamma: Number | None = ...) -> Gaussian: ...
 @overload
-def gaussian(widths: Numbers, relative: bool = ...) -> Stack: ...
-def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian | Stack:
+def gaussian(width: Numbers, relative: bool = ...) -> Stack: ...
+@overload
+def gaussian(*, gamma: Numbers) -> Stack: ...
+@accepts(widths="width")
+def gaussian(
+    width: Number | Numbers = 1.0, relative: bool = False, *, gamma: Number | Numbers | None = None
+) -> Gaussian | Stack:
     """Return Gaussian kernels ``exp(-|x - x'|^2 / (2 width^2))``.
 
     Parameters
     ----------
-    widths : float or sequence of float
+    width : float or sequence of float
         One width gives a kernel, a sequence a stack.  All widths share one matrix of distances.
     relative : bool
         Count the widths in median distances between training samples (of the columns in question, on at most
         1000 evenly spaced rows).  A zero median falls back to the mean of the non-zero distances, then to 1.
+    gamma : float or sequence of float, optional
+        Instead of a width, as scikit-learn has it: ``exp(-gamma |x - x'|^2)``, ``gamma = 1 / (2 width^2)``.
 
     Examples
     --------
@@ -171,13 +201,18 @@ def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian
            [0.607, 1.   ]])
     >>> kw.gaussian([0.5, 1, 2], relative=True)[0].name
     'gaussian(width=0.5 x median)'
+    >>> kw.gaussian(gamma=0.5).name
+    'gaussian(width=1)'
     """
-    check_switch("relative", relative)
+    widths = _widths(width, relative, gamma, "gaussian", lambda one: sqrt(0.5 / one))
     return family_of(Gaussian, widths, "the width of a gaussian kernel", relative)
 
 
-def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Any:
-    """Return Laplacian kernels ``exp(-|x - x'|_1 / width)``; parameters as for :func:`gaussian`.
+@accepts(widths="width")
+def laplacian(
+    width: Number | Numbers = 1.0, relative: bool = False, *, gamma: Number | Numbers | None = None
+) -> Any:
+    """Return Laplacian kernels ``exp(-|x - x'|_1 / width)``; parameters as for :func:`gaussian`, ``gamma = 1 / width``.
 
     Examples
     --------
@@ -185,7 +220,7 @@ def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Any:
     >>> kw.laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(3)
     array([[0.368]])
     """
-    check_switch("relative", relative)
+    widths = _widths(width, relative, gamma, "laplacian", lambda one: 1.0 / one)
     return family_of(Laplacian, widths, "the width of a laplacian kernel", relative)
 
 
@@ -241,10 +276,11 @@ class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
 class Periodic(NumericKernel, registered_as="periodic"):
     """``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``; see :func:`periodic`."""
 
-    period: float = 1.0
+    period: Any = 1.0
     width: float = 1.0
 
     decay = True
+    _varied = "period"
     _diagonal = 0.0
     _shown = ("period", "width")
 
@@ -275,12 +311,13 @@ def _polynomial(nu: float) -> tuple[float, ...]:
     return MATERN[nu]
 
 
-def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = False) -> Any:
+@accepts(widths="width")
+def matern(width: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = False) -> Any:
     """Return Matern kernels of the Euclidean distance, rougher than Gaussians.
 
     Parameters
     ----------
-    widths, relative
+    width, relative
         As for :func:`gaussian`; scikit-learn calls a width ``length_scale``.
     nu : {0.5, 1.5, 2.5}
         Smoothness: 0.5 is ``exp(-distance / width)``, 1.5 gives functions with one derivative, 2.5 with two.
@@ -293,15 +330,16 @@ def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = Fal
            [0.483, 1.   ]])
     """
     _polynomial(nu)
-    return family_of(Matern, widths, "the width of a matern kernel", relative, None, nu)
+    return family_of(Matern, width, "the width of a matern kernel", relative, None, nu)
 
 
-def rational_quadratic(widths: Number | Numbers = 1.0, alpha: float = 1.0, relative: bool = False) -> Any:
+@accepts(widths="width")
+def rational_quadratic(width: Number | Numbers = 1.0, alpha: float = 1.0, relative: bool = False) -> Any:
     """Return rational quadratic kernels ``(1 + |x - x'|^2 / (2 alpha width^2)) ** -alpha``.
 
     Parameters
     ----------
-    widths, relative
+    width, relative
         As for :func:`gaussian`.
     alpha : float
         How narrow the mixture of Gaussians is; large values approach the Gaussian of that width.
@@ -315,11 +353,12 @@ def rational_quadratic(widths: Number | Numbers = 1.0, alpha: float = 1.0, relat
     """
     checked_number(alpha, "alpha of a rational quadratic kernel")
     return family_of(
-        RationalQuadratic, widths, "the width of a rational quadratic kernel", relative, None, alpha
+        RationalQuadratic, width, "the width of a rational quadratic kernel", relative, None, alpha
     )
 
 
-def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Any:
+@accepts(periods="period")
+def periodic(period: Number | Numbers = 1.0, width: float = 1.0) -> Any:
     """Return periodic kernels ``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``.
 
     On one column that is scikit-learn's ``ExpSineSquared``.  On several it is the product over the columns, which is
@@ -327,7 +366,7 @@ def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Any:
 
     Parameters
     ----------
-    periods : float or sequence of float
+    period : float or sequence of float
         After which the samples are the same again: 24 for hours of the day, 7 for days of the week.
     width : float
         How fast the similarity falls within a period.
@@ -341,4 +380,4 @@ def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Any:
     array([[1.   , 0.135]])
     """
     checked_number(width, "the width of a periodic kernel")
-    return family_of(Periodic, periods, "the period of a periodic kernel", width)
+    return family_of(Periodic, period, "the period of a periodic kernel", width)

@@ -7,7 +7,8 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from .._components import Component, Registry
 from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
 from .._numerics.resources import by_rows
-from .._typing import Array
+from .._typing import Array, Index
 
 
 class QuadraticDual(NamedTuple):
@@ -30,10 +31,29 @@ class QuadraticDual(NamedTuple):
 
 
 class DualBudget(NamedTuple):
-    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together."""
+    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together.
+
+    Where it is ``exact`` they have to spend the limit, and nothing is free.
+    """
 
     free: Array
     limit: float
+    exact: bool = False
+
+
+class CurvatureRoot(Protocol):
+    """R with ``R R'`` the second derivative of a ``total``, on the samples ``order`` in that order."""
+
+    order: Index
+
+    def times(self, z: Array) -> Array:
+        """``R z``."""
+
+    def transposed(self, v: Array) -> Array:
+        """``R'v``; leading axes are columns."""
+
+    def sandwich(self, K: Array) -> Array:
+        """``R'K R``, of a matrix of all samples."""
 
 
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
@@ -68,8 +88,32 @@ class Loss(Component):
     joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether a constant may be added to the decision values; else the loss has one of its own
+    has_intercept: ClassVar[bool] = True
+    #: name of the parameter that weighs the loss, for the words of certificates
+    strength: ClassVar[str] = "C"
+    #: whether samples stand in each other's losses: ``total`` and its derivatives are all there is, and the second one
+    #: has a root (``hessian_root``)
+    coupled: ClassVar[bool] = False
+    #: what ``unit`` counts in
+    unit_name: ClassVar[str] = ""
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
     portable: ClassVar[bool] = False
+    #: whether it is for classes in an order, with thresholds between them (``thresholds``, ``class_scores``)
+    ordered: ClassVar[bool] = False
+    #: columns of decision values that it is made for, None for any number of them
+    columns: int | None = None
+    #: whether predictions are moved to where held-out samples have them, once there are some
+    recentred: ClassVar[bool] = False
+    #: whether targets of a regression must be >= 0
+    not_negative: ClassVar[bool] = False
+    #: what held-out predictions of a regression are compared by, the mean of ``deviation``
+    error: ClassVar[str] = "squared_error"
+
+    @property
+    def smooth(self) -> bool:
+        """Whether it has a gradient everywhere; one with a Lipschitz constant (``smoothness``) has."""
+        return self.smoothness is not None
 
     @property
     def has_quadratic_dual(self) -> bool:
@@ -127,6 +171,38 @@ class Loss(Component):
     def check(self) -> None:
         """Raise ValueError where a parameter is out of range."""
 
+    def check_targets(self, y: Array) -> None:
+        """Raise ValueError where targets of a regression are not what it is for."""
+        if self.not_negative and np.any(y < 0):
+            raise ValueError(
+                f"loss {self.registered_as!r} is for counts or rates, which are >= 0, and y has "
+                f"{float(np.nanmin(y)):g}: take another loss, such as 'squared' or 'huber'"
+            )
+
+    def settle(self, scale: Callable[[], float]) -> Loss:
+        """Return the loss with what it leaves to the data: ``scale()`` is that of the noise in the targets."""
+        return self
+
+    def column(self, k: int) -> Loss:
+        """Return the loss of one column of decision values."""
+        return self
+
+    def nearly_exact(self, y: Array, off: float) -> Array | None:
+        """Return decision values that fit targets but for a relative error, None where none do."""
+        return y * (1.0 + off) if "regression" in self.tasks else None
+
+    def predictions(self, f: Array) -> Array:
+        """Return the targets that decision values of a regression predict."""
+        return f
+
+    def without_offset(self, y: Array, offset: Array) -> tuple[Array, Array]:
+        """Return targets, and factors of C, with which ``f`` has the losses that ``f + offset`` has of y."""
+        return y - offset, np.ones_like(y)
+
+    def deviation(self, y: Array, predicted: Array) -> Array:
+        """What predictions of held-out targets are compared by, sample by sample; ``error`` is its name."""
+        return (y - predicted) ** 2
+
     def of_several_classes(self) -> Loss:
         """Return the loss that evaluates several classes together, where there is one, or else this one."""
         return self if self.joint_form is None else registry[self.joint_form]()
@@ -141,6 +217,18 @@ class Loss(Component):
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
         return float(np.sum(by_rows(lambda y, f, c: c * self.value(y, f), y, f, c)))
 
+    def total_gradient(self, y: Array, f: Array, c: Array) -> Array:
+        """Return the derivative of ``total`` in f."""
+        return np.asarray(c * self.gradient(y, f))
+
+    def total_curvature(self, y: Array, f: Array, c: Array) -> Array:
+        """Return the second derivative of ``total`` in every value, or an upper bound of the whole matrix."""
+        return np.asarray(c * self.curvature(y, f))
+
+    def hessian_root(self, y: Array, f: Array, c: Array) -> CurvatureRoot:
+        """Return a root of the second derivative of ``total``, of a coupled loss."""
+        raise NotImplementedError
+
     def gain(self, y: Array, beta: Array, c: Array) -> float:
         """Return the loss's part of the dual objective, ``-total*(-beta)``: ``-sum_i c_i l*(-beta_i / c_i)``."""
         used = c > 0
@@ -154,9 +242,24 @@ class Loss(Component):
         unit = np.where((beta >= low) & (beta <= high), np.clip(beta / c, *self.bounds(y)), beta / c)
         return float(np.sum(c * -self.conjugate(y, -unit)))
 
+    def thresholds(self, y: Array, f: Array, c: Array) -> Array | None:
+        """Return the best thresholds between ordered classes, None of other losses."""
+        return None
+
+    def class_scores(self, f: Array, thresholds: Array | None) -> Array:
+        """Return what tells classes apart, as ``decision_function`` has it, from a function's values."""
+        return f
+
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""
         return 1.0
+
+    def unit(self, y: Array, c: Array) -> float:
+        """Return what gaps are relative to where that is less than the objective; 0: nothing.
+
+        A gap of this size is one of ``unit_name``.
+        """
+        return 0.0
 
     def dual_budget(self, y: Array, c: Array) -> DualBudget | None:
         """Return the constraint on all coefficients of one column together, None where there is none."""
@@ -175,7 +278,7 @@ class Loss(Component):
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
         """Return the b that minimises ``total(y, f + b, c)``: a float, or one per column."""
         if f.ndim == 2:
-            return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
+            return np.array([self.column(k)._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
         return self._intercept(y, f, c)
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,11 @@ def make_norm(norm: Any) -> Norm:
 
     Examples
     --------
-    >>> make_norm(1), make_norm(2), make_norm("uniform")
-    (L1(), Lp(), Uniform())
+    >>> make_norm(1), make_norm("l2"), make_norm("uniform")
+    (L1(), Lp(p=2), Uniform())
     """
+    if isinstance(norm, str) and norm not in registry and re.fullmatch(r"l(\d+(\.\d*)?|inf)", norm):
+        norm = float(norm[1:])  # as its label is written
     if isinstance(norm, int | float | np.integer | np.floating) and not isinstance(norm, bool):
         p = float(norm)
         made: Norm = L1() if p == 1.0 else Lp(p=p)

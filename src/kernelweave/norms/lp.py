@@ -8,7 +8,7 @@ from .._numerics.intercepts import monotone_root
 from .._numerics.projections import project_lp_ball, shrink_power
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm, p_norm
+from ._base import Norm, is_number, p_norm
 from .simplex import L1
 
 
@@ -25,7 +25,7 @@ class Lp(Norm, registered_as="lp"):
     >>> Lp(p=2.0).r
     1.3333333333333333
     >>> Block(r=1.5)
-    Lp(p=3.0)
+    Lp(p=3)
     """
 
     analytic = True
@@ -36,6 +36,9 @@ class Lp(Norm, registered_as="lp"):
 
     def __init__(self, p: float = 2.0) -> None:
         self.p = p
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # p is all there is to know, at its default too
+        return f"Lp(p={self.p:g})" if is_number(self.p) else super().__repr__(N_CHAR_MAX)
 
     @property
     def allowed_weights(self) -> str:

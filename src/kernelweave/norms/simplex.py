@@ -95,7 +95,7 @@ class Entropy(Norm, registered_as="entropy"):
 
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         settled = Entropy(self.smoothing)
-        settled.lam = self.smoothing * max(mean_kernel_value(), np.finfo(float).tiny)
+        settled.lam = self.smoothing * max(abs(mean_kernel_value()), np.finfo(float).tiny)
         return settled
 
     def _lam(self) -> float:

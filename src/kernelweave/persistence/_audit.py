@@ -29,7 +29,9 @@ KEPT = _listed(
         "banks.parts": "MeanScale Part",
         "cluster.workers": "ClusterCost",
         "crowd": "CrowdLabels",
+        "estimators._calibration": "Calibration",
         "estimators._evidence": "Spread",
+        "estimators.survival": "Baseline Followed",
         "persistence._state": "SavedCurve",
         "problems.certificate": "Certificate",
         "similarity.fits": "SimilarityFit",
@@ -44,14 +46,15 @@ KEPT = _listed(
 #: classes of earlier versions that are others today, which take their attributes
 RENAMED = {
     "CompletedKernels": "Completion", "MatrixPart": "Part", "PrecomputedKernels": "BoundKernels", "SampledPart": "Part",
-    "StreamedKernels": "BoundKernels",
+    "StreamedKernels": "BoundKernels", "Denoise": "DenoiseSpectrum", "Flip": "FlipSpectrum", "Shift": "ShiftSpectrum",
+    "Square": "SquareSpectrum",
 }  # fmt: skip
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = _listed(
     "sklearn",
     {
         "calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
-        "compose._column_transformer": "ColumnTransformer _RemainderColsList",
+        "compose._column_transformer": "ColumnTransformer _RemainderColsList make_column_selector",
         "compose._target": "TransformedTargetRegressor",
         "decomposition._incremental_pca": "IncrementalPCA",
         "decomposition._pca": "PCA",
@@ -59,6 +62,8 @@ SKLEARN = _listed(
         "feature_selection._univariate_selection": "GenericUnivariateSelect SelectFdr SelectFpr SelectFwe "
         "SelectKBest SelectPercentile",
         "feature_selection._variance_threshold": "VarianceThreshold",
+        "gaussian_process.kernels": "ConstantKernel DotProduct ExpSineSquared Exponentiation Matern Product RBF "
+        "RationalQuadratic Sum WhiteKernel",
         "impute._base": "MissingIndicator SimpleImputer",
         "impute._knn": "KNNImputer",
         "isotonic": "IsotonicRegression",
@@ -79,7 +84,7 @@ SKLEARN = _listed(
         "utils._metadata_requests": "MetadataRequest MethodMetadataRequest",
     },
 )
-#: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
+#: functions that kernels, transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
 FUNCTIONS = (
     *_listed(
         "sklearn",
@@ -89,6 +94,8 @@ FUNCTIONS = (
             "metrics._classification": "accuracy_score balanced_accuracy_score brier_score_loss f1_score log_loss "
             "matthews_corrcoef precision_score recall_score",
             "metrics._ranking": "average_precision_score roc_auc_score",
+            "metrics.pairwise": "additive_chi2_kernel chi2_kernel cosine_similarity laplacian_kernel linear_kernel "
+            "polynomial_kernel rbf_kernel sigmoid_kernel",
             "metrics._regression": "explained_variance_score max_error mean_absolute_error mean_squared_error "
             "median_absolute_error r2_score root_mean_squared_error",
         },

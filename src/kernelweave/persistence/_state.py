@@ -28,8 +28,9 @@ from ..banks import BoundKernels, Completion, KernelFunction, MatrixRows, Term
 from ..banks.bound import GivenMatrices
 from ..banks.normalise import Normaliser
 from ..banks.parts import MeanScale, Part
-from ..estimators.fitted import has_function
+from ..estimators.fitted import Calibration, has_function
 from ..kernels import Kernel, n_samples, take
+from ..kernels.objects import PartsKernel
 from ..problems import Certificate
 from ..solvers.online import Stream
 from ..views import KnownViews, Views
@@ -236,7 +237,7 @@ def _positions(what: str, index: Any, size: int) -> None:
 
 
 def _check_kernels(part: Any) -> None:
-    """Check lengths in kernels that are bound to samples, their normalisation, certificates and streams."""
+    """Check lengths in kernels that are bound to samples, their normalisation, certificates, calibration, streams."""
     if isinstance(part, Normaliser):
         _numbers("scale of the normalisation", part.scale, (None,))
         m = part.scale.size
@@ -264,10 +265,18 @@ def _check_kernels(part: Any) -> None:
     elif isinstance(part, Certificate):
         if not part.finite:
             raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
+    elif isinstance(part, Calibration):
+        if not (0.0 <= part.scale < np.inf and np.isfinite(part.offset)):
+            raise ValueError(f"probabilities of the model are of {part.scale} f + {part.offset}")
     elif isinstance(part, Stream):
         if not isinstance(part.bound, BoundKernels):
             raise ValueError("the state of partial_fit stands on no kernels")
         part.check()
+    elif isinstance(part, PartsKernel):
+        if part.vocabulary is not None:
+            _numbers("vocabulary of a kernel", part.vocabulary, (None,))
+            if part.vocabulary.dtype != np.uint64 or np.any(part.vocabulary[1:] <= part.vocabulary[:-1]):
+                raise ValueError("the vocabulary of a kernel is not in order")
     elif part.origin is not None:
         _numbers("origin of a linear kernel", np.asarray(part.origin), (None,))
 
@@ -368,9 +377,10 @@ def _check_estimator(part: Any) -> None:
 #: by the name of a type, which the list of types makes sure of: importing scikit-learn's would be slow
 CHECKS: dict[str, Callable[[Any], None]] = {
     "Normaliser": _check_kernels, "BoundKernels": _check_kernels,
-    "Linear": _check_kernels, "Certificate": _check_kernels, "Stream": _check_kernels,
+    "Linear": _check_kernels, "PartsKernel": _check_kernels, "Calibration": _check_kernels,
+    "Certificate": _check_kernels, "Stream": _check_kernels,
     "Completion": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
-    "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
+    "Baseline": lambda part: part.check(), "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
 }  # fmt: skip
 
 
@@ -392,7 +402,7 @@ def _try_out(model: Any) -> None:
                 if own:
                     raise
                 continue
-            if name == "decision_function":
+            if name == "decision_function" and hasattr(model, "classes_"):
                 classes = np.shape(model.classes_)
                 if classes != ((2,) if values.ndim == 1 else values.shape[1:]):
                     raise ValueError(f"classes of shape {classes} for decisions of shape {values.shape}")
@@ -409,6 +419,8 @@ def _samples(model: Any) -> Iterator[tuple[Any, bool]]:
     terms = model._function.terms if has_function(model) else []
     completion = model._function.completion if terms else None
     bound = terms[0].kernels if terms and completion is None else None
+    if bound is not None and bound.given is None:  # of kernels with sparse features no sample is kept
+        bound = next((term.kernels for term in terms if term.kernels.samples is not None), bound)
     if bound is not None and bound.given is not None:
         n, m = bound.given.n, bound.given.m
         _numbers("dual_coef_", model.dual_coef_, (n,), (n, None), (n, None, None))
@@ -456,7 +468,7 @@ def _incomplete(model: Any, completion: Completion) -> Any:
         blocks[name] = block
     if known.groups is None:
         return blocks
-    table = np.ones((count, model.n_features_in_))
+    table = np.ones((count, model.n_features_in_), dtype=object if known.objects else float)
     for name, columns in known.groups.items():
         table[:, columns] = blocks[name]
     return table

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 TINY = float(np.finfo(float).tiny)
 
 
-def relative_gap(primal: float, dual: float, tiny: float = TINY) -> float:
-    """``(P - D) / max(|P|, |D|, tiny)``."""
-    return (primal - dual) / max(abs(primal), abs(dual), tiny)
+def relative_gap(primal: float, dual: float, tiny: float = TINY, unit: float = 0.0) -> float:
+    """``(P - D) / max(|P|, |D|, tiny)``; relative to ``unit`` where that is positive and less."""
+    size = max(abs(primal), abs(dual), tiny)
+    return (primal - dual) / (min(size, unit) if unit > 0.0 else size)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,12 @@ class Certificate:
         Weights and functions that ``dual`` is a bound for, in words: ``scope_of`` the problem.
     problems : int
         Number of problems whose objectives, and bounds, are added up here.
+    strength : str
+        Parameter that weighs the loss, by its name.
+    unit : float
+        What the gap is relative to where that is less than the objective (``Loss.unit``); 0: nothing.
+    unit_name : str
+        What a gap of ``unit`` is one of: "nats per event".
     """
 
     primal: float
@@ -100,6 +107,9 @@ class Certificate:
     cuts: Array | None = None
     scope: str = ""
     problems: int = 1
+    strength: str = "C"
+    unit: float = 0.0
+    unit_name: str = ""
 
     @property
     def finite(self) -> bool:
@@ -113,8 +123,8 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """The gap relative to the larger of the two values, and to the margin."""
-        return relative_gap(self.primal, self.dual, self.tiny) / self.margin
+        """The gap relative to the larger of the two values, or to the unit if that is less, and to the margin."""
+        return relative_gap(self.primal, self.dual, self.tiny, self.unit) / self.margin
 
     def with_dual_of(self, other: Certificate) -> Certificate:
         """Return this primal value with the better of the two dual bounds."""
@@ -130,7 +140,7 @@ class Certificate:
     def __str__(self) -> str:
         """Say what is proved: the one place where this sentence is written."""
         several = self.problems > 1
-        value, it, those = "the objective at this C is", "it", "this problem"
+        value, it, those = f"the objective at this {self.strength} is", "it", "this problem"
         if several:
             value = f"the objectives of {self.problems} problems, each at its C, add up to"
             it, those = "the sum", "these problems"
@@ -140,9 +150,12 @@ class Certificate:
             )
         scope = self.scope or "no other solution of the same problem"
         bound = f"{_rounded(self.dual, 6, ROUND_FLOOR):.6g}"
+        near = f"{self.percent} %"
+        if self.unit > 0.0:
+            near = f"{_rounded(max(self.gap / self.unit, 1e-8), 2, ROUND_CEILING):.2g} {self.unit_name}"
         return (
             f"{value} {self.primal:.6g}, and {scope} can bring {it} below {bound}: the fit is proved to be within "
-            f"{self.percent} % of the optimum of {those}"
+            f"{near} of the optimum of {those}"
         )
 
     def __repr__(self) -> str:
@@ -191,6 +204,8 @@ def joined(certificates: Sequence[Certificate]) -> Certificate:
         margin=min(one.margin for one in certificates),
         scope="; ".join(scopes) if len(scopes) == len(counts) else "",
         problems=len(certificates),
+        unit=sum(one.unit for one in certificates),
+        unit_name=certificates[0].unit_name,
     )
 
 
@@ -255,7 +270,7 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
     # the sum of value and intercept is rounded as well
     blur += 2.0 * UNIT_OF_VALUES * (np.abs(point.decision) + np.abs(certificate.intercept))
     # the worst that may have happened: every value moved to where its loss rises
-    moved = loss.total(y, f + blur * np.sign(loss.gradient(y, f)), c) - loss.total(y, f, c)
+    moved = loss.total(y, f + blur * np.sign(loss.total_gradient(y, f, c)), c) - loss.total(y, f, c)
     forms = forms_doubt(lengths, point.beta).reshape(problem.m, -1).sum(axis=1)
     above = moved + _widened(problem, point.weights, point.quad, forms)
     below = _dual_doubt(problem, point, certificate, lengths, negligible)

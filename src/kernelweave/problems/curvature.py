@@ -17,16 +17,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .._numerics.by_class import ClassFactors, factor_flops
+from .._numerics.namespace import to_numpy
 from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
+from ..losses import Loss
 from .certificate import TINY
 from .fixed import FixedSolution, multiplies_only
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
 
-#: free directions beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
-MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
+#: steps of conjugate gradients, and what they leave
+MOST_STEPS, STEPS_GAP = 50, 1e-2
+#: classes are factorised where that takes no more operations than this, or than so many of these steps: few are taken
+#: where the matrix is well conditioned, and many where it is not
+EXACT_FLOPS, WORTH_STEPS = 1e9, 5
 #: share of the rows below which it pays to copy the part of a matrix that they need
 WORTH_A_COPY = 0.8
 #: share of the free coefficients that may end at a bound on the way to other weights, to first order
@@ -51,7 +57,7 @@ class Curvature:
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
         self._ridge = 1e-15 if problem.loss.has_curvature or problem.loss.ridge else 1e-8
         self._root: Root | None = None
-        self._later: Callable[[], Array] | None = None
+        self._later: Callable[[], RootPart] | None = None
         #: matrix on the free coefficients, products and normals of the constraints there, by column
         self._parts: list[tuple[Array, Array, Array]] = []
         #: which coefficients are free, and their bounds
@@ -65,8 +71,17 @@ class Curvature:
         self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         loss, beta, y, c = problem.loss, inner.beta, problem.y, problem.c
+        if loss.coupled:  # V'R (I + R'K R)^-1 R'V, with R at the solution
+            root, factor = inner.bend or (loss.hessian_root(y, inner.decision + inner.intercept, c), None)
+            if factor is None:
+                system = root.sandwich(np.asarray(to_numpy(K), dtype=float))
+                system.flat[:: len(system) + 1] += 1.0
+                factor = _stable_cholesky(system, 1e-15)
+            V = root.transposed(products[:, np.searchsorted(rows, root.order)])
+            self._root = Root([RootPart(V.T, factor)], self.m)
+            return
         if not loss.joint and y.ndim == 1:
-            free, *part = _gather(problem, K, beta, y, c, rows, products)
+            free, *part = _gather(problem, loss, K, beta, y, c, rows, products)
             self._parts = [tuple(part)]  # type: ignore[list-item]
             if not loss.has_curvature:  # Newton's method gains nothing by a better start
                 self._moving = (free, *loss.box(y[free], c[free]))
@@ -74,33 +89,25 @@ class Curvature:
         alike = loss.least_squares and bool(np.all(c == c[:, :1]))
         if not (loss.joint or alike):
             self._parts = [
-                _gather(problem, K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
+                _gather(problem, loss.column(k), K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
                 for k in range(y.shape[1])
             ]
-            return
-        # entries of the rows below their bounds, zero for other classes and c for the own, by more than rounding
-        bound = c[rows]
-        loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
-        directions = int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
-        if loss.joint and not loss.has_curvature and directions <= MANY:
-            from .._numerics.rows import free_directions
-
-            # F has an orthonormal basis of the directions in which each row can move: what is loose keeps its sum
-            where, Q = free_directions(
-                np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size)
-            )
-            normals = Q.T if problem.fit_intercept else np.zeros((0, where.size))
-            V = np.einsum("mfk,fk->fm", products[:, where], Q)
-            self._parts = [(principal_part(K, rows[where]) * (Q @ Q.T), V, normals)]
             return
         whole = isinstance(K, np.ndarray) and rows.size == problem.n
         block = np.asarray(K, dtype=float) if whole else principal_part(K, rows)
         if not loss.joint:
-            self._later = partial(_least_squares_hessian, problem, block, inner, rows, products)
+            self._later = partial(_least_squares_part, problem, block, inner, rows, products)
         elif loss.has_curvature:
-            self._later = partial(_softmax_hessian, problem, block, inner, rows, products)
+            self._later = partial(_softmax_part, problem, block, inner, rows, products)
         else:
-            self._later = partial(_hessian_by_steps, block, loose, products, problem.fit_intercept)
+            # entries of the rows below their bounds, zero for other classes and c for the own, by more than rounding
+            bound = c[rows]
+            loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+            of_a_step = 2.0 * rows.size * products.size
+            by_class = factor_flops(loose) <= max(EXACT_FLOPS, WORTH_STEPS * of_a_step)
+            self._later = partial(
+                _part_by_class if by_class else _part_by_steps, block, loose, products, problem.fit_intercept
+            )
 
     @property
     def root(self) -> Root:
@@ -112,11 +119,7 @@ class Curvature:
             self._collect(problem, K, inner, rows, problem.bank.apply(inner.beta, rows))
             self._unread = None
         if self._root is None:
-            parts = []
-            if self._later is not None:
-                H = self._later()
-                values, axes = np.linalg.eigh(0.5 * (H + H.T))
-                parts = [RootPart(np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T))]
+            parts = [] if self._later is None else [self._later()]
             for block, V, normals in self._parts:
                 if V.shape[0] == 0:
                     continue
@@ -160,17 +163,24 @@ class Curvature:
 
 
 def _gather(
-    problem: MKLProblem, K: Any, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
+    problem: MKLProblem,
+    loss: Loss,
+    K: Any,
+    beta: Array,
+    y: Array,
+    c: Array,
+    rows: np.ndarray,
+    products: Array,
 ) -> tuple[np.ndarray, Array, Array, Array]:
     """F, ``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
-    inside = problem.loss.interior(y[used], unit)
+    inside = loss.interior(y[used], unit)
     free = used[inside]
     block = principal_part(K, free)
-    block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
+    block.flat[:: free.size + 1] += loss.dual_curvature(y[free], unit[inside]) / c[free]
     normals = [np.ones(free.size)] if problem.fit_intercept else []
-    budget = problem.loss.dual_budget(y, c)
+    budget = loss.dual_budget(y, c)
     if budget is not None:
         beyond = y * beta - budget.free
         if float(np.sum(np.maximum(beyond, 0.0))) >= budget.limit * (1.0 - 1e-7):  # it is spent
@@ -179,8 +189,20 @@ def _gather(
     return free, block, V, np.array(normals).reshape(len(normals), free.size)
 
 
-def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
-    """H for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
+def _part_by_class(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> RootPart:
+    """The root from factors of single classes and what ties them in rows and intercepts."""
+    ridge = np.full(loose.shape[0], 1e-8 * (float(np.mean(np.diagonal(K))) or 1.0))
+    factors = ClassFactors(K, loose, ridge, 0.0, fit_intercept)
+    return RootPart(factors.gather(products).T, factors)
+
+
+def _part_of(H: Array) -> RootPart:
+    values, axes = np.linalg.eigh(0.5 * (H + H.T))
+    return RootPart(np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T))
+
+
+def _part_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> RootPart:
+    """The root for so many free entries that factorisations would take longer than the fit: by conjugate gradients.
 
     The system is K on the directions in which loose entries keep the sums of rows and, with an intercept, of columns: a
     projection, which costs next to nothing.  What few steps find of H is never more than H, and nearly all of it.
@@ -224,25 +246,25 @@ def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercep
         new = np.sum(r * r, axis=(1, 2), keepdims=True)
         d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
         size = new
-    return np.asarray(np.einsum("aik,bik->ab", right, z))
+    return _part_of(np.einsum("aik,bik->ab", right, z))
 
 
-def _hessian_by_products(problem: MKLProblem, K: Any, inner: FixedSolution) -> Array:
-    """A model of H where the mixed kernel is something to multiply with; columns of targets add up."""
+def _hessian_by_products(problem: MKLProblem, K: Any, inner: FixedSolution) -> RootPart:
+    """The root of a model of H where the mixed kernel is something to multiply with; columns of targets add up."""
     from .by_products import noise_of
 
     y, c, beta = (values.reshape(problem.n, -1) for values in (problem.y, problem.c, inner.beta))
     H = np.zeros((problem.m, problem.m))
     for k in range(y.shape[1]):
-        noise = noise_of(problem.loss, y[:, k], beta[:, k], c[:, k])
+        noise = noise_of(problem.loss.column(k), y[:, k], beta[:, k], c[:, k])
         H += K.hessian(beta[:, k], noise, problem.fit_intercept)
-    return H
+    return _part_of(H)
 
 
-def _least_squares_hessian(
+def _least_squares_part(
     problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
-) -> Array:
-    """H for columns of targets under the squared loss: one factor serves all of them.
+) -> RootPart:
+    """The root for columns of targets under the squared loss: one factor serves all of them.
 
     ``H_jk = sum over columns of V_j'M V_k``, M the inverse of ``K + 1 / (2c)``, deflated by the ones of an intercept.
     """
@@ -257,13 +279,13 @@ def _least_squares_hessian(
         ones = factor.solve(np.ones(n))
         solved -= np.multiply.outer(ones, (ones @ solved) / (ones @ ones))
     by_kernel = np.moveaxis(solved.reshape(n, m, -1), 1, 0).reshape(m, -1)
-    return np.asarray(by_kernel @ by_kernel.T)
+    return _part_of(by_kernel @ by_kernel.T)
 
 
-def _softmax_hessian(
+def _softmax_part(
     problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
-) -> Array:
-    """``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``, where all classes are tied by a softmax."""
+) -> RootPart:
+    """The root of ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``, where all classes are tied by a softmax."""
     from .joint import SoftmaxSystem
 
     c = np.ascontiguousarray(problem.c[rows, 0])
@@ -271,7 +293,7 @@ def _softmax_hessian(
     p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
     system = SoftmaxSystem(K, p, c, problem.fit_intercept)
     right = system.transposed(products)
-    return np.asarray(np.einsum("aik,bik->ab", right, system.solve(right, 1e-6)))
+    return _part_of(np.einsum("aik,bik->ab", right, system.solve(right, 1e-6)))
 
 
 def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
@@ -296,7 +318,7 @@ class RootPart(NamedTuple):
     """
 
     V: Array
-    factor: TiledFactor | None = None
+    factor: TiledFactor | ClassFactors | None = None
     normals: Sequence[Array] = ()
 
     def solved(self, right: Array) -> Array:

@@ -17,7 +17,7 @@ from .._numerics.namespace import to_numpy
 from .._numerics.stopping import out_of_time
 from .._typing import Array
 from ..losses import DualBudget, Loss
-from .certificate import relative_gap
+from .certificate import TINY, relative_gap
 
 #: tolerance of the SMO engine, relative to the gradient, beyond which there is rounding alone
 FINEST = 1e-12
@@ -34,6 +34,8 @@ class FixedSolution:
     dual: float
     iterations: int  # of SMO or Newton's method
     margin: float = 1.0  # of the loss
+    unit: float = 0.0  # of the loss
+    bend: Any = None  # of a coupled loss: R, and the factor of I + R'K R, near this point
 
     @property
     def gap(self) -> float:
@@ -43,7 +45,7 @@ class FixedSolution:
     @property
     def relative_gap(self) -> float:
         """Relative gap of the inner problem, in units of the margin."""
-        return relative_gap(self.primal, self.dual) / self.margin
+        return relative_gap(self.primal, self.dual, unit=self.unit) / self.margin
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ class Inner:
         b = loss.best_intercept(y, product, c) if self.fit_intercept else 0.0
         f = product + b
         primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
-        return FixedSolution(beta, product, b, primal, dual, iterations, loss.margin(y, f, c))
+        return FixedSolution(
+            beta, product, b, primal, dual, iterations, loss.margin(y, f, c), loss.unit(y, c)
+        )
 
 
 def multiplies_only(K: Any) -> bool:
@@ -119,7 +123,7 @@ def solve_fixed(
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
     # the SMO engine takes matrices in single precision as they are, and sums in double
-    if y.ndim == 2 or loss.joint or loss.has_curvature or loss.dual_budget(y, c) is not None:
+    if y.ndim == 2 or loss.joint or loss.coupled or loss.has_curvature or loss.dual_budget(y, c) is not None:
         inner = Inner(K.astype(float, copy=False), loss, y, c, fit_intercept)
         return _solve_otherwise(inner, target, start, keep_product)
     from .._numerics.smo import solve_box_qp
@@ -161,7 +165,7 @@ def _solve_otherwise(
 ) -> FixedSolution:
     """Solve what is not one box QP: several classes together, several columns, curved losses, a budget."""
     from .joint import solve_joint, solve_softmax
-    from .newton import solve_newton
+    from .newton import solve_coupled, solve_newton
 
     loss, y, c = inner.loss, inner.y, inner.c
     if y.ndim == 1 and multiplies_only(inner.K):
@@ -172,6 +176,8 @@ def _solve_otherwise(
         if loss.has_curvature:
             return solve_softmax(inner, target, start)
         return solve_joint(inner, target, start, keep_product)
+    if loss.coupled:
+        return solve_coupled(inner, target, start)
     alike = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
     if alike and not multiplies_only(inner.K):
         if loss.has_curvature:
@@ -184,7 +190,9 @@ def _solve_otherwise(
             beta, decision = start.beta[:, k], start.decision[:, k]
             column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
         solved.append(
-            solve_fixed(inner.K, loss, y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product)
+            solve_fixed(
+                inner.K, loss.column(k), y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product
+            )
         )
     return FixedSolution(
         beta=np.stack([solution.beta for solution in solved], axis=1),
@@ -225,14 +233,17 @@ def solve_budgeted(
     direct = not inner.fit_intercept and not np.any(budget.free)
     at_limit = search.by_equality if direct else search.by_price
     spending: _Spending | None = None
-    binding, price = False, 0.0
+    # coefficients of a kernel with small values have small slopes
+    unit = min(1.0, float(np.max(np.diagonal(inner.K), initial=TINY))) if budget.exact else 1.0
+    binding, price = budget.exact, 0.0
     if start is not None:
         inside = inner.project(start.beta)
         product = start.decision if keep_product and np.array_equal(inside, start.beta) else inner.K @ inside
         spending = _Spending(inside, product, search.spend(inside), 0.0, True)
         # whether the budget bound the last time is the best guess for this time
-        binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent, 1.0 - start.margin
-    tolerance = min(1e-2, 10 * target)
+        binding = budget.exact or 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent
+        price = 1.0 - start.margin
+    tolerance = unit * min(1e-2, 10 * target)
     best: FixedSolution | None = None
     while True:
         known = binding
@@ -244,7 +255,7 @@ def solve_budgeted(
         if binding:
             # half of what the gap may be is left to the search for the price
             spending = at_limit(tolerance, spending, price, 0.5 * target)
-            binding, price = not known or spending.price > 0, spending.price
+            binding, price = budget.exact or not known or spending.price > 0, spending.price
         assert spending is not None
         beta, product = spending.beta, spending.product
         if spending.spent > budget.limit * (1.0 + 1e-12):
@@ -253,7 +264,7 @@ def solve_budgeted(
         solution = inner.assess(beta, product, search.iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
+        if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 * unit or out_of_time():
             return best
         # the gap is about proportional to the tolerance: aim a little below the target
         aim = 0.5 * tolerance * target / solution.relative_gap

@@ -24,10 +24,12 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._numerics.by_class import ClassFactors, factor_flops, loose_sizes
 from .._numerics.intercepts import probabilities
 from .._numerics.stopping import out_of_time
 from .._typing import Array
 from ..losses import own_class
+from .certificate import TINY
 from .fixed import FixedSolution, Inner
 from .newton import descend
 
@@ -35,10 +37,14 @@ from .newton import descend
 EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
 #: attempts at the rows over which their progress is measured
 MEASURED = 3
-#: free directions beyond which factorisations are out of the question, and rows have to do
-TOO_MANY = 5000
+#: operations beyond which a factorisation is out of the question, and rows have to do
+MOST_FLOPS = 3e11
+#: operations that could have been done while the calls for one class are made
+OF_A_CLASS = 2e5
 #: Newton steps of a round, rounds, and rounds without progress, at most
 STEPS, ROUNDS, IDLE = 60, 200, 12
+#: steps in a row after which what is left, a share of all coefficients no larger than that, is rounding
+STUCK, ROUNDING = 2, 1e-9
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
 #: least first proximal term, relative to the one that changes the slopes of a loss by one
@@ -148,15 +154,18 @@ class _Rows:
         if self.fit_intercept:
             self.b = np.array(solution.intercept, dtype=float)
 
+    @property
+    def loose(self) -> np.ndarray:
+        """Entries below their bounds: the weight of the row for its own class, zero for others."""
+        upper = np.zeros(self.beta.shape)
+        upper[np.arange(self.own.size), self.own] = self.bound
+        return np.asarray(self.beta < upper)
+
     def improve(self, best: FixedSolution, target: float) -> FixedSolution:
         """Go on from the present point, with bounds ``best``, until the gap is reached or nothing more is gained."""
-        from .._numerics.rows import free_directions
-
         if best.relative_gap > target:
             best = self.ascend(best, target)
-        while best.relative_gap > target and not out_of_time():
-            if free_directions(self.beta, self.own, self.bound)[0].size <= TOO_MANY:
-                break
+        while best.relative_gap > target and factor_flops(self.loose) > MOST_FLOPS and not out_of_time():
             before = best.relative_gap
             best = self.ascend(best, target)
             if best.relative_gap > 0.99 * before:
@@ -166,29 +175,49 @@ class _Rows:
         return best
 
     def ascend(self, best: FixedSolution, target: float) -> FixedSolution:
-        """Epochs over the rows, for as long as they pay."""
-        from .._numerics.rows import ascend_to
+        """Run epochs over the rows until the gap is reached or Newton's method is expected to be quicker.
+
+        After every few epochs the multipliers move by the column sums, and a copy of the rows that is moved into the
+        dual set is evaluated with the best intercepts for it; the best of these is kept.
+        """
+        from .._numerics.rows import ascend, bounds_at, move_into_set
 
         rho = PENALTY * self.size if self.fit_intercept else 0.0
         if self.fit_intercept and not rho > 1e-100:
             return best
-        left, done = MOST_EPOCHS // EPOCHS, False
-        # between two checks of the time no more than about a second
-        attempts = int(np.clip(2e8 / self.own.size**2, MEASURED + 1, left))
-        primal, dual = best.primal, best.dual
-        while left > 0 and not done and not out_of_time():
-            primal, dual, moved, done = ascend_to(
-                self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b, rho, target,
-                EPOCHS, attempts, MEASURED,
-            )  # fmt: skip
-            left -= attempts
+        n, (primal, dual) = self.own.size, (best.primal, best.dual)
+        rows, scores, multipliers = self.beta.copy(), self.product.copy(), self.b.copy()
+        gaps, work = [best.relative_gap], 0.0
+        for attempt in range(MOST_EPOCHS // EPOCHS):
+            goal = 0.3 * target * max(abs(primal), abs(dual))
+            moved = ascend(
+                self.K, self.own, self.bound, rows, scores, multipliers, rho, goal, EPOCHS, attempt
+            )
             self.iterations += moved
+            if self.fit_intercept:
+                multipliers += rho * np.sum(rows, axis=0)
+            inside, its_scores, its_b = rows.copy(), scores.copy(), multipliers.copy()
+            move_into_set(self.K, self.own, self.bound, self.fit_intercept, inside, its_scores)
+            upper, lower = bounds_at(self.own, self.bound, self.fit_intercept, inside, its_scores, its_b)
+            gap = (upper - lower) / max(abs(upper), abs(lower), TINY)
+            if gap < gaps[-1]:
+                self.beta, self.product, self.b = inside, its_scores, its_b
+                primal, dual = upper, lower
+            gaps.append(min(gap, gaps[-1]))
+            if gaps[-1] <= target or moved == 0 or out_of_time():
+                break
+            work += 6.0 * moved * n
+            if attempt + 1 < MEASURED:
+                continue
+            # progress is not even: what counts are as many attempts as cost half of what Newton's method would
+            other, each = newton_work(self.loose), work / (attempt + 1)
+            window = max(MEASURED, int(0.5 * other / each) + 1)
+            if attempt + 1 >= window and np.log(gaps[-1 - window] / gaps[-1]) * other < each * window:
+                break
         return self.solution((primal, dual))
 
     def newton(self, best: FixedSolution, target: float) -> FixedSolution:
         """Proximal rounds of Newton steps on the free coordinates."""
-        from .._numerics.rows import newton_round
-
         self._take(best)
         # over the reach of a row, its bound or some times the largest coefficient so far, the term changes slopes of
         # the size of one by hold times the reach: heavy rows may have to go far, and light ones have to feel it
@@ -209,10 +238,7 @@ class _Rows:
             )  # fmt: skip
             # the minimum of the smoothed problem around the present point
             self.product, self.b = self.product.copy(), self.b.copy()
-            self.beta, steps = newton_round(
-                self.K, self.own, self.bound, self.beta, self.product, self.b, hold * first,
-                STAY * float(np.sum(reach)), self.fit_intercept, STEPS, enough,
-            )  # fmt: skip
+            steps = self.newton_round(hold * first, STAY * float(np.sum(reach)), enough)
             self.iterations += steps
             self.settle()
             solution = self.solution()
@@ -235,6 +261,57 @@ class _Rows:
             factor = SHRINK if steps <= 8 else 0.3 if steps <= 15 else 1.0
             hold = max(factor * hold, least)
         return best
+
+    def newton_round(self, hold: Array, stay: float, enough: float) -> int:
+        """Minimise the smoothed problem around beta by Newton's method; beta becomes the responses at its minimum.
+
+        ``hold`` are the rows' proximal terms, ``stay`` damps the intercepts, and ``enough`` is the sum of what may be
+        left of rows and columns.  Return the steps taken, which are ``STEPS`` where they did not converge: until then
+        the responses are rows of the dual set whose columns do not sum to zero.
+        """
+        from .._numerics.rows import add_products, respond, step_length
+
+        K, own, c, centre, product = self.K, self.own, self.bound, self.beta, self.product
+        U, off = centre.copy(), np.zeros(self.b.size)
+        self.beta = np.zeros(centre.shape)
+        steps, stuck, least = 0, 0, np.inf
+        while True:
+            respond(product, own, c, self.b, centre, hold, self.beta)
+            rest, size = U - self.beta, float(np.sum(np.abs(self.beta)))
+            if self.fit_intercept:
+                off = -np.sum(self.beta, axis=0)
+            left = float(np.sum(np.abs(rest)) + np.sum(np.abs(off)))
+            stuck = 0 if left <= 0.5 * least else stuck + 1
+            least = min(least, left)
+            if left <= max(enough, 1e-13 * size) or steps == STEPS or out_of_time():
+                break
+            if stuck >= STUCK and left <= ROUNDING * size:
+                break
+            # loose entries z move so that (K + hold) z + b = K rest there, the others become what they respond
+            factors = ClassFactors(K, self.loose, hold, stay, self.fit_intercept)
+            pull = np.zeros(product.shape)
+            add_products(K, rest, pull)
+            moves, shift = factors.step(factors.gather(pull.T), off)
+            moves -= rest
+            change = np.zeros(product.shape)
+            add_products(K, moves, change)
+            alpha = step_length(product, change, own, c, self.b, shift, centre, hold, U, moves)
+            if alpha == 0.0:
+                steps = STEPS
+                break
+            steps += 1
+            U += alpha * moves
+            product += alpha * change
+            self.b += alpha * shift
+        add_products(K, self.beta - U, product)
+        return steps
+
+
+def newton_work(loose: np.ndarray) -> float:
+    """Return the operations in which a round of Newton steps is expected to leave 1/e of the gap."""
+    (sizes, rows), (n, k) = loose_sizes(loose), loose.shape
+    of_classes = float(np.sum(6.0 * sizes**3 + 100.0 * sizes**2 + 20.0 * n * sizes))
+    return of_classes + 2.0 * rows**3 + 100.0 * rows**2 + 500.0 * n + OF_A_CLASS * k
 
 
 #: conjugate gradient steps at most, and unknowns up to which none are taken

@@ -106,10 +106,13 @@ class MKLProblem:
         #: inner problems in a row that could not be solved: double precision does not hold them
         self.unsolved = 0
         #: what rounding alone makes of the objective where a regression fits its targets exactly
-        self.tiny = TINY
-        if "regression" in loss.tasks:
-            fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
-            self.tiny = max(loss.total(self.y, fitted, self.c), TINY)
+        fitted = loss.nearly_exact(self.y, 1e4 * float(np.finfo(float).eps))
+        self.tiny = TINY if fitted is None else max(loss.total(self.y, fitted, self.c), TINY)
+        if not loss.has_intercept:  # the optimum is zero where the origin is among the samples
+            if fit_intercept:
+                raise ValueError(f"{loss!r} has an offset of its own: use fit_intercept=False")
+            size = 1e6 * float(np.finfo(float).eps) * float(np.mean(bank.diag()))
+            self.tiny = max(abs(loss.total(self.y, np.full_like(self.y, size), self.c)), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
@@ -204,7 +207,19 @@ class MKLProblem:
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        certificate = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
+        unit = self.loss.unit(self.y, self.c)
+        certificate = Certificate(
+            primal,
+            dual,
+            beta,
+            intercept,
+            self.tiny,
+            margin,
+            scope=self.scope,
+            unit=unit,
+            unit_name=self.loss.unit_name,
+            strength=self.loss.strength,
+        )
         if point.cuts is None:
             return certificate
         # the better of a single dual point's bound and that of many cuts, recomputed unless it is known
@@ -262,7 +277,8 @@ class MKLProblem:
         self.unsolved = self.unsolved + 1 if inner.relative_gap > max(target, UNSOLVED) else 0
         if not curvature:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
-        rows = support(inner.beta)
+        # a coupled loss bends along samples whose coefficients happen to be zero, too
+        rows = np.flatnonzero(self.c > 0) if self.loss.coupled else support(inner.beta)
         if expect_last or self.by_products:  # a model of the Hessian needs no products with all kernels
             return Oracle(weights, inner, self.bank.quad(inner.beta), Curvature(self, K, inner, rows))
         # the products on the support give the quadratic forms too: one read for both

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from scipy.linalg import cho_factor, cho_solve
 from .._numerics.namespace import as_like, cast, namespace, recorded, to_numpy
 from .._numerics.projections import balance_rows, project_box, project_box_balanced, project_rows
 from .._numerics.stopping import out_of_time, time_left
+from .._numerics.tiles import TiledFactor, factorise
 from .._typing import Array
-from ..losses import Loss
+from ..losses import CurvatureRoot, Loss
 from .fixed import FixedSolution, Inner
 
 #: iterations at most, and in a row without progress, or with steps shorter than this: then rounding has taken over
@@ -47,7 +49,7 @@ def descend(
     idle, short, lowest, precise, factorising = 0, 0, np.inf, FIRST, 0.0
     for iteration in range(1, MOST + 1):
         here, f = inner.primal(beta, decision)
-        gradient = np.asarray(inner.c * inner.loss.gradient(inner.y, f))
+        gradient = inner.loss.total_gradient(inner.y, f, inner.c)
         # the gradient at the best intercept is a point of the dual set: its sum is zero
         of_gradient = inner.project(-gradient)
         solution = inner.assess(of_gradient, inner.K @ of_gradient, iteration)
@@ -134,6 +136,51 @@ def shrunk_start(inner: Inner, start: FixedSolution | None) -> tuple[Array, Arra
             break
         factor, value = shrink, trial
     return factor * beta, factor * decision
+
+
+#: bounds times the mean diagonal from which a coupled loss is solved in stages, where the direct way misses its target,
+#: the factor between two stages, and their precision
+FIRST_STAGE, STAGE, ROUGH = 10.0, 10.0**0.5, 0.1
+
+
+def solve_coupled(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
+    """Solve an inner problem whose samples stand in each other's losses.
+
+    With g the gradient of the loss and ``R R'`` its second derivative, ``step = -(beta + g) + R z``,
+    ``(I + R'K R) z = R'K (beta + g)``: notation (18) with this R.
+    """
+
+    bend: tuple[CurvatureRoot, TiledFactor] | None = None
+
+    def direction(beta: Array, f: Array, gradient: Array, precise: float) -> Array:
+        nonlocal bend
+        root = inner.loss.hessian_root(inner.y, f, inner.c)
+        rest = beta + gradient
+        right = root.transposed((inner.K @ rest)[root.order])
+        system = root.sandwich(inner.K)
+        try:
+            bend = root, factorise(system, 1.0)
+            z = bend[1].solve(bend[1].solve(right), transposed=True)
+        except np.linalg.LinAlgError:  # digits are gone
+            bend, z = None, _inverse(system)(right)
+        step = -rest
+        step[root.order] += root.times(z)
+        return step
+
+    best = descend(inner, direction, *shrunk_start(inner, start), target, exact=True)
+    best = replace(best, bend=bend)
+    size = float(np.mean(np.diagonal(inner.K)))
+    if best.relative_gap <= max(target, ROUGH) or out_of_time() or not size > 0.0:
+        return best
+    # far from the solution most shares of the risk sets are 0 or 1, and the curvature is lost: large bounds are raised
+    high = float(np.max(inner.c))
+    share, stage = min(1.0, FIRST_STAGE / (size * high)), None
+    while share < 1.0 and not out_of_time():
+        at = replace(inner, c=share * inner.c)
+        stage = descend(at, direction, *shrunk_start(at, stage), ROUGH, exact=True)
+        stage, share = replace(stage, beta=stage.beta * STAGE), min(1.0, STAGE * share)
+    last = descend(inner, direction, *shrunk_start(inner, stage), target, exact=True)
+    return last if last.gap < best.gap else best
 
 
 def _inverse(scaled: Array) -> Callable[[Array], Array]:

@@ -142,8 +142,23 @@ COLOURS = {
 }  # fmt: skip
 
 
-def drawn(draw: Any, size: tuple[float, float], what: str, key: str) -> str:
-    """Return what ``draw(ax)`` draws as SVG to stand inside HTML, with ``what`` for those who do not see it."""
+def folded(title: str, content: str) -> str:
+    """Return something that is opened by a click; on paper it is open."""
+    return f"<details><summary>{escape(title)}</summary>{content}</details>"
+
+
+def contents(body: str) -> str:
+    """Return links to all sections of a page, and none for a page of two or less."""
+    heads = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', body)
+    listed = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in heads)
+    return f'<nav class="contents" aria-label="Contents"><ul>{listed}</ul></nav>' if len(heads) > 2 else ""
+
+
+def drawn(draw: Any, size: tuple[float, float], what: str, key: str, tips: Any = None) -> str:
+    """Return what ``draw(ax)`` draws as SVG to stand inside HTML, with ``what`` for those who do not see it.
+
+    ``tips()``, called after that, gives pairs of something drawn and the text to show where the pointer is over it.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -155,6 +170,10 @@ def drawn(draw: Any, size: tuple[float, float], what: str, key: str) -> str:
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.subplots()
         draw(ax)
+        texts: list[str] = []
+        for artist, text in tips() if tips is not None else ():
+            artist.set_gid(f"tip{len(texts)}")
+            texts.append(text)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
@@ -165,6 +184,8 @@ def drawn(draw: Any, size: tuple[float, float], what: str, key: str) -> str:
         svg = svg.replace(colour, variable)
     # ids are unique within a picture only, and a page has several
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{key}-\1"', svg)
+    for k, text in enumerate(texts):
+        svg = svg.replace(f'<g id="{key}-tip{k}">', f'<g id="{key}-tip{k}"><title>{escape(text)}</title>', 1)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{key}-\1"', svg)
     label = escape(what, quote=True)

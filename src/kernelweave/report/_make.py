@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_outlier_detector
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import several_fits
@@ -15,7 +16,7 @@ from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ..inspection import final_estimator
 from ..inspection.views import paired
 from ..views import Views
-from ._html import document
+from ._html import contents, document
 from ._refits import Subject
 from ._refits import refit as refit_on_folds
 from .sections import SECTIONS
@@ -78,6 +79,11 @@ def make_report(
             f"a report shows what is proved of a fit, and a {type(estimator).__name__} has no certificate: "
             "weight_stability and view_p_values of kernelweave.inspection take it"
         )
+    if is_outlier_detector(estimator):
+        raise TypeError(
+            "a report compares predictions with targets, and novelty has none: kernelweave.displays shows weights and "
+            "convergence"
+        )
     X, y = paired(model, X, y) if refit is None else (X, np.asarray(y))
     called = X.index if row_names is None and isinstance(X, Views) else row_names
     names = [str(name) for name in (range(len(y)) if called is None else called)]
@@ -100,4 +106,6 @@ def make_report(
     subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups)
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'
-    return document(title, "\n".join(section(subject) for section in SECTIONS), header)
+    doubts, *rest = (section(subject) for section in SECTIONS)
+    body = "\n".join(rest)
+    return document(title, doubts + contents(body) + body, header)

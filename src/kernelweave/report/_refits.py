@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -309,6 +310,7 @@ class Refits:
     classes: NDArray[Any] | None
     statuses: list[str]  # why every refit of the model and of the methods on kernels ended
     alone: str = ""  # why no method is fitted on the columns themselves; empty where some are
+    halves: Sequence[float] = ()  # first measure of the first round's fits on half of their training samples
 
     def __post_init__(self) -> None:
         self.folds = len(self.splits) // self.rounds  # of one round
@@ -356,6 +358,20 @@ def _measure(found: list[HeldOut], measures: Sequence[Measure], y: NDArray[Any],
             kept.measures[kind.name] = measured(scores, sizes, share, ours, kind.most, whole)
 
 
+def _half(y: NDArray[Any], groups: Any, classify: bool, seed: int) -> Any:
+    """Return half of some samples, whole groups or even shares of the targets; None where a class would get too few."""
+    drawing = np.random.RandomState(seed)
+    if groups is not None:
+        names = drawing.permutation(np.unique(groups))
+        half = np.flatnonzero(np.isin(groups, names[: len(names) // 2]))
+    else:
+        order = drawing.permutation(len(y))
+        half = np.sort(order[np.argsort(y[order], kind="stable")][::2])
+    labels, counts = np.unique(y[half], return_counts=True)
+    enough = len(labels) == len(np.unique(y)) and counts.min() >= 4 if classify else len(half) >= 8
+    return half if enough else None
+
+
 def refit(
     fitted: Any,
     model: Any,
@@ -384,7 +400,7 @@ def refit(
     for method in methods:
         predicted = np.empty((n_repeats, len(y)), dtype=object)
         found.append(HeldOut(method.name, method.about, predicted, {kind.name: [] for kind in measures}))
-    weights, view_weights, choices, parts, statuses = [], [], [], [], []
+    weights, view_weights, choices, parts, statuses, halves = [], [], [], [], [], []
     per_round, done = len(splits) // n_repeats, 0
     for place, (train, test) in enumerate(splits):
         seen, held_out = take(X, train), take(X, test)
@@ -411,6 +427,20 @@ def refit(
                 choices.append(FoldChoice(float(np.mean(of_fold.C_)), label))
                 if place < per_round:
                     parts.append((contributions(other, held_out, views=views), y[test]))
+                    half, score = _half(y[train], of_train, classify, random_state), np.nan
+                    if half is not None:
+                        with suppress(ValueError):  # half of the samples may all lack a view
+                            smaller = None if of_train is None else of_train[half]
+                            small = fitted_on(
+                                method.estimator,
+                                take(known, half),
+                                y[train][half],
+                                smaller,
+                                classify,
+                                per_round,
+                            )
+                            score = measures[0].of(y[test], small.predict(held_out), None)
+                    halves.append(score)
                 if hasattr(other, "predict_proba"):
                     shares = other.predict_proba(held_out)
                     if kept.probability is None:
@@ -431,7 +461,7 @@ def refit(
         p_values = test_views(parts, PERMUTATIONS, drawing, classify).set_index("view")
     return Refits(
         y, splits, n_repeats, found, measures, stability, choices, chooses_by_folds(model), p_values, classes, statuses,
-        alone,
+        alone, halves,
     )  # fmt: skip
 
 
@@ -448,6 +478,7 @@ class Subject:
     note: Mapping[str, Any]  # settings of the command line
     seed: int
     groups: NDArray[Any] | None = None  # samples that were kept together in folds
+    found: dict[str, Any] = field(default_factory=dict)  # what takes long and is on the page twice
 
     @cached_property
     def ties(self) -> TiedViews | None:

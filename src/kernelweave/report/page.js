@@ -64,6 +64,23 @@ for (const table of document.querySelectorAll("table")) {
   button.setAttribute("aria-label", `Copy the table: ${table.caption.textContent.trim()}`);
   table.caption.firstElementChild.append(button);
 }
+// Long tables are filtered by what is typed; on paper all rows are there again.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const rows = [...table.tBodies[0].rows];
+  if (rows.length < 15) continue;
+  const field = document.createElement("input");
+  field.type = "search";
+  field.className = "tool";
+  field.placeholder = "Filter";
+  field.setAttribute("aria-label", `Filter the rows: ${table.caption.textContent.trim()}`);
+  field.addEventListener("input", () => {
+    const wanted = field.value.trim().toLowerCase();
+    for (const row of rows) row.classList.toggle("out", !row.textContent.toLowerCase().includes(wanted));
+  });
+  table.caption.firstElementChild.append(field);
+}
+// What is folded is printed open.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 // Pictures are saved as they look: colours come from the page and are written into the file.
 const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap",
   "stroke-linejoin", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];

@@ -19,13 +19,16 @@ from .problems import (
     SingleKernelProblem,
 )
 from .solvers import SimilaritySolver, similarity_solvers
-from .transformers import Denoise, Flip, Shift, SimilarityFeatures, Square
+from .transformers import DenoiseSpectrum, FlipSpectrum, ShiftSpectrum, SimilarityFeatures, SquareSpectrum
+
+#: their names in earlier versions
+Denoise, Flip, Shift, Square = DenoiseSpectrum, FlipSpectrum, ShiftSpectrum, SquareSpectrum
 
 __all__ = [
-    "Agreement", "Denoise", "DualPoint", "Flip", "IndefiniteSVMProblem", "Indefiniteness",
-    "RestrictedKernelsProblem", "SeparateKernelsProblem", "Shift", "SimilarityCertificate",
+    "Agreement", "DenoiseSpectrum", "DualPoint", "FlipSpectrum", "IndefiniteSVMProblem", "Indefiniteness",
+    "RestrictedKernelsProblem", "SeparateKernelsProblem", "ShiftSpectrum", "SimilarityCertificate",
     "SimilarityClassifier", "SimilarityFeatures", "SimilarityLoss", "SimilarityPoint", "SimilarityProblem",
-    "SimilaritySolver", "SingleKernelProblem", "Square", "UserLoss", "agreement", "held_similarities",
+    "SimilaritySolver", "SingleKernelProblem", "SquareSpectrum", "UserLoss", "agreement", "held_similarities",
     "indefiniteness", "make_similarity_loss", "similarity_losses", "similarity_solvers",
 ]  # fmt: skip
 __dir__ = __all__.copy  # completion shows the public names alone

@@ -66,8 +66,8 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
         Distance to the similarities, of ``eskl``, ``emkl`` and ``rekl``: ``l1``, ``frobenius``, ``squared``, or
         ``(value, subgradient)`` of one's own, optionally with conjugate and proximal operator.
     rho : float or "auto", default="auto"
-        Weight of that distance; large values are Denoise.  ``auto`` is scaled to the matrix: the SVM may then move the
-        kernel by about a tenth of its size (``rho_``; ``docs/similarities.md`` has the formula).
+        Weight of that distance; large values are ``DenoiseSpectrum``.  ``auto`` is scaled to the matrix: the SVM may
+        then move the kernel by about a tenth of its size (``rho_``; ``docs/similarities.md`` has the formula).
     C : float, default=1.0
         Weight of the hinge loss.
     rule : {"auto", "smooth", "classical"}, default="auto"

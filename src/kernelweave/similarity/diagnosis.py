@@ -55,14 +55,18 @@ class Indefiniteness:
         if self.is_kernel:
             lines.append("It is a kernel: any kernel method takes it as it is.")
         elif self.negative_share < NEGLIGIBLE:
-            lines.append("Nearly a kernel: dropping the negative part (Denoise) changes next to nothing.")
+            lines.append(
+                "Nearly a kernel: dropping the negative part (DenoiseSpectrum) changes next to nothing."
+            )
         elif self.negative_peak > LARGE:
             lines.append(
                 "A few large negative eigenvalues: structure rather than noise.\n"
-                "Compare Flip and similarities as features with Denoise."
+                "Compare FlipSpectrum and similarities as features with DenoiseSpectrum."
             )
         else:
-            lines.append("Many small negative eigenvalues: noise, which Denoise or a learned kernel removes.")
+            lines.append(
+                "Many small negative eigenvalues: noise, which DenoiseSpectrum or a learned kernel removes."
+            )
         if self.asymmetry > SKEWED:
             size = f"{100 * self.asymmetry:.2g} %"
             lines.append(
@@ -85,7 +89,7 @@ def indefiniteness(similarity: Any) -> Indefiniteness:
     1 positive, 0 zero and 1 negative eigenvalues.
     The negative ones are 50 % of the spectrum, the largest of them 100 % of the largest eigenvalue.
     A few large negative eigenvalues: structure rather than noise.
-    Compare Flip and similarities as features with Denoise.
+    Compare FlipSpectrum and similarities as features with DenoiseSpectrum.
     """
     stack = as_similarities(similarity, "the similarity")
     if stack.shape[0] != 1 or stack.shape[1] != stack.shape[2]:

@@ -121,7 +121,7 @@ class _Spectrum(_Pairwise):
         return super().transform(X) @ self._rows
 
 
-class Denoise(_Spectrum):
+class DenoiseSpectrum(_Spectrum):
     """Negative eigenvalues become zero: the nearest kernel; see ``rule`` for rows of new samples.
 
     Parameters
@@ -133,7 +133,7 @@ class Denoise(_Spectrum):
     Examples
     --------
     >>> import numpy as np
-    >>> Denoise(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> DenoiseSpectrum(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
@@ -141,10 +141,10 @@ class Denoise(_Spectrum):
     kind = "denoise"
 
 
-class Flip(_Spectrum):
+class FlipSpectrum(_Spectrum):
     """Negative eigenvalues change sign; ``classical`` is ``V sign(L) V' s``.
 
-    >>> Flip(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> FlipSpectrum(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -152,10 +152,10 @@ class Flip(_Spectrum):
     kind = "flip"
 
 
-class Shift(_Spectrum):
+class ShiftSpectrum(_Spectrum):
     """All eigenvalues are raised until none is negative: only the diagonal changes, and ``classical`` is ``s`` itself.
 
-    >>> Shift(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> ShiftSpectrum(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
     array([[1., 1.],
            [1., 1.]])
     """
@@ -163,15 +163,19 @@ class Shift(_Spectrum):
     kind = "shift"
 
 
-class Square(_Spectrum):
+class SquareSpectrum(_Spectrum):
     """Eigenvalues are squared, ``S S``: a linear kernel on similarities as features; ``classical`` is ``S s``.
 
-    >>> Square(normalize=False).fit_transform(np.array([[0.0, 2.0], [2.0, 0.0]])).round(3)
+    >>> SquareSpectrum(normalize=False).fit_transform(np.array([[0.0, 2.0], [2.0, 0.0]])).round(3)
     array([[4., 0.],
            [0., 4.]])
     """
 
     kind = "square"
+
+
+#: their names in earlier versions
+Denoise, Flip, Shift, Square = DenoiseSpectrum, FlipSpectrum, ShiftSpectrum, SquareSpectrum
 
 
 class SimilarityFeatures(_Pairwise):

@@ -119,7 +119,9 @@ REQUIREMENTS = {
     "saddle form": Requirement("loss", "a loss whose dual is linear", lambda loss: loss.has_saddle_form),
     "prox": Requirement("norm", "a norm with a proximal operator",
                         lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed)),
-    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
+    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smooth),
+    "summed loss": Requirement("loss", "a smooth loss of one column of decision values",
+                               lambda loss: loss.smooth and not loss.joint),
     "simple derivative": Requirement("loss", "a smooth loss whose derivative is compiled", has_simple_derivative),
     "block loss": Requirement("loss", "a smooth loss whose derivative is compiled, or a softmax",
                               lambda loss: loss.smoothness is not None and (loss.joint or has_simple_derivative(loss))),
@@ -278,7 +280,8 @@ def abilities(loss: Loss, norm: Norm) -> Abilities:
     return Abilities(
         frozenset(name for name in KNOWN if registry[name].serves(loss, norm)),
         loss.smoothness is not None and not loss.joint, loss.sigmoid,
-        not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, f"loss={loss!r} with norm={norm.label!r}",
+        not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, loss.coupled,
+        f"loss={loss!r} with norm={norm.label!r}",
     )  # fmt: skip
 
 

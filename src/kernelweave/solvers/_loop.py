@@ -424,8 +424,8 @@ def follow_path(
             if last.loss.joint:  # a row is at its bound where its own class is, and follows as a whole
                 held = used[:, 0] & (np.max(start.beta, axis=1) >= (1.0 - 1e-7) * last.c[:, 0])
             else:
-                held = np.zeros(beta.shape, dtype=bool)
-                held[used] = ~last.loss.interior(last.y[used], beta[used] / last.c[used], 1e-7)
+                unit = np.divide(beta, last.c, out=np.zeros_like(beta), where=used)
+                held = used & ~last.loss.interior(last.y, unit, 1e-7)
             beta[held] *= problem.c[held] / last.c[held]
             # where no coefficient is at its bound the old solution is the new one, and all is known about it
             start = start if np.array_equal(beta, start.beta) else Point(beta, known.get(C, start.weights))

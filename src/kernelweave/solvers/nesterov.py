@@ -162,7 +162,7 @@ def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
         raise FloatingPointError(
             "the SVM on the mean kernel has no finite value: check the scale of the kernels and of C"
         )
-    scale = max(scale, np.finfo(float).tiny)  # nothing to learn: the value is zero
+    scale = max(abs(scale), np.finfo(float).tiny)  # nothing to learn: the value is zero
     lam = 0.1 * scale
     while lam > max(goal, 1e-12 * scale):
         yield smoothed(lam, norm)

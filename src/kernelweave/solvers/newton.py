@@ -33,6 +33,8 @@ CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
 FAR = 0.3
 #: share of the gap that a combination of cuts must promise to leave before the bank is read for it
 WORTH_READING = 0.1
+#: share of the tolerance that an inner solution of several classes is asked for at the finest: each digit is dear
+FINEST_SHARE = 0.01
 #: share of the promised fall of J that must have come true where the model is to bend by half of the Hessian
 KEPT = 0.7
 
@@ -103,15 +105,19 @@ class _NewtonState:
         """
         if self.combined is None or self.enough:
             return
-        upper = self.centre.inner.primal
-        promised, known = relative_gap(upper, self.lower), relative_gap(upper, self.known)
+        promised, known = self.gap_to(self.lower), self.gap_to(self.known)
         if promised <= max(self.tol, WORTH_READING * known):
             self.dual_beta, self.known, self.combined = self.combined, self.lower, None
+
+    def gap_to(self, lower: float, penalty: float = 0.0) -> float:
+        """Return the relative gap between the centre, with the penalty of its weights, and a lower bound."""
+        inner = self.centre.inner
+        return relative_gap(inner.primal + penalty, lower, unit=inner.unit)
 
     @property
     def enough(self) -> bool:
         """Whether one inner solution proves the tolerance reached."""
-        return not self.doubted and relative_gap(self.centre.inner.primal, self.own) <= self.tol
+        return not self.doubted and self.gap_to(self.own) <= self.tol
 
 
 class Newton(Solver, registered_as="newton"):
@@ -163,6 +169,8 @@ class Newton(Solver, registered_as="newton"):
         # for losses with curvature, cannot be asked for the last digits
         expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
         finest = 1e-13 if problem.loss.has_curvature else 1e-10
+        if problem.loss.joint and not problem.loss.has_curvature:
+            finest = max(finest, FINEST_SHARE * state.tol)
         target = min(inner_target(0.1 * gap, state.tol), max(expected, finest))
         near, curvature = state.last.inner, state.centre.curvature
         if state.last is state.centre and curvature is not None:
@@ -174,7 +182,7 @@ class Newton(Solver, registered_as="newton"):
             -self.cuts :
         ]
         following = replace(state, centre=oracle, last=oracle, cuts=cuts, dual_beta=None, curved=True)
-        following.doubted = relative_gap(upper, state.own) <= state.tol
+        following.doubted = state.gap_to(state.own) <= state.tol
         following.kept = upper - oracle.inner.primal > KEPT * proposal.decrease
         bound = problem.dual(oracle.inner.beta, oracle.quad)
         following.own, following.known = max(state.own, bound), max(state.known, bound)
@@ -224,9 +232,7 @@ class Newton(Solver, registered_as="newton"):
         return self._newton_step(problem, state, gap)
 
     def _gap(self, problem: MKLProblem, state: _NewtonState) -> float:
-        return relative_gap(
-            state.centre.inner.primal + problem.norm.penalty(state.centre.weights), state.lower
-        )
+        return state.gap_to(state.lower, problem.norm.penalty(state.centre.weights))
 
     def _bend(self, problem: MKLProblem, state: _NewtonState) -> float:
         """How much of the Hessian goes into the model: half of it far from the optimum, if that is where it leads.

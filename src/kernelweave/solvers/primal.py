@@ -49,11 +49,13 @@ def sample_rows(n: int, width: int, seed: int = 0) -> NDArray[np.intp] | None:
     return np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
 
 
-def bend_of(loss: Any, y: Array, f: Array) -> Array:
-    """Second derivatives of the losses, over a distance."""
+def bend_of(loss: Any, y: Array, f: Array, c: Array) -> Array:
+    """Second derivatives of the losses, over a distance, times c; of some samples' share of all."""
+    if loss.coupled:  # less the mean, which is taken off with an intercept, they bound the whole matrix
+        return np.asarray(loss.total_curvature(y, f, c))
     if loss.joint:  # of which a shift of all classes makes nothing
-        return np.asarray(loss.curvature(y, f))
-    return np.asarray((loss.gradient(y, f + REACH) - loss.gradient(y, f - REACH)) / (2.0 * REACH))
+        return np.asarray(c * loss.curvature(y, f))
+    return np.asarray(c * (loss.gradient(y, f + REACH) - loss.gradient(y, f - REACH)) / (2.0 * REACH))
 
 
 class SampledHessian:
@@ -75,7 +77,7 @@ class SampledHessian:
         pull: Any,
         intercept: bool,
     ) -> None:
-        charge = np.maximum(c * bend_of(loss, y, f), 0.0)
+        charge = np.maximum(bend_of(loss, y, f, c), 0.0)
         if charge.ndim == 2:  # one set of coordinates for all columns
             charge = charge.mean(axis=1)
         hessian = sample.gram(np.arange(sample.n), charge, np.arange(root.size))
@@ -263,7 +265,7 @@ class PrimalObjective(PrimalFeatures):
             # near the best one already, which is then found in few steps
             f += shift[0] if f.ndim == 1 else shift
             b = problem.loss.best_intercept(problem.y, f, problem.c)
-        beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
+        beta = problem.repair(-problem.loss.total_gradient(problem.y, f + b, problem.c))
         return Point(beta, problem.norm.weights_of_blocks(self.lengths(w)))
 
 
@@ -283,7 +285,7 @@ class ProximalNewton(Solver, registered_as="proximal_newton"):
         Of the samples of rows.
     """
 
-    needs = ("simple derivative", "block exponent")
+    needs = ("summed loss", "block exponent")
     default_max_iter = 200
     summary = "second-order steps on swept features, also with the l1 norm"
     mixes = False
@@ -370,8 +372,8 @@ class ProximalRun(PrimalFeatures):
     def take_coefficients(self) -> None:
         """Coefficients of the losses here, in the dual set, and their image: half a pass."""
         problem, self.at_losses = self.problem, True
-        gradient = problem.loss.gradient(problem.y, self.like_y(self.f + self.b))
-        self.beta = problem.repair(-problem.c * gradient)
+        gradient = problem.loss.total_gradient(problem.y, self.like_y(self.f + self.b), problem.c)
+        self.beta = problem.repair(-gradient)
         self.image = self._adjoint(self.beta)
         self.weights = problem.norm.weights_of_blocks(self.lengths(self.w))
 
@@ -384,9 +386,9 @@ class ProximalRun(PrimalFeatures):
         rows = np.arange(n) if sampled == n else np.sort(self.rng.choice(n, sampled, replace=False))
         problem.bank.count(problem.m * float(n) * sampled)
         # where losses are straight lines the model needs a little curvature to have a minimum at all
-        bend = bend_of(problem.loss, problem.y[rows], self.like_y(self.f[rows] + self.b))
-        bend = np.maximum(bend, STRAIGHT * float(problem.loss.smoothness or 1.0))
-        charge = (n / sampled) * problem.c[rows] * bend
+        c = (n / sampled) * problem.c[rows]
+        bend = bend_of(problem.loss, problem.y[rows], self.like_y(self.f[rows] + self.b), c)
+        charge = np.maximum(bend, STRAIGHT * float(problem.loss.smoothness or 1.0) * c)
         charge = charge if charge.ndim == 1 else charge.mean(axis=1)  # one metric for all columns of targets
         gram, scale = self.factors.gram(rows, charge, columns), self.root[columns, 0]
         hessian, beside = gram[:-1, :-1] * np.outer(scale, scale), gram[:-1, -1] * scale

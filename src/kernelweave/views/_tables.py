@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,33 @@ def _named_columns(what: Any) -> dict[str, np.ndarray] | None:
     if module == "polars" and is_table(what):
         return {name: what[name].to_numpy() for name in what.columns}
     return None
+
+
+def is_row(what: Any) -> bool:
+    """Whether something can be a row of numbers."""
+    if isinstance(what, np.ndarray):
+        return what.ndim == 1 and what.dtype.kind in "fiub"
+    return isinstance(what, list | tuple) and all(isinstance(value, Number) for value in what)
+
+
+def is_object_list(what: Any) -> bool:
+    """Whether something is a list of single things that are no numbers, some of which may be missing.
+
+    >>> is_object_list(["ACGT", None]), is_object_list([[1, 2], [3, 4]]), is_object_list([1.0, 2.0])
+    (True, False, False)
+    """
+    if not isinstance(what, list | tuple):
+        return False
+    first = next((one for one in what if one is not None), 0.0)
+    return not isinstance(first, Number | np.generic) and not is_row(first)
+
+
+def object_column(objects: Sequence[Any]) -> np.ndarray:
+    """Return a column of objects, which may be sequences of their own: NumPy would take them apart."""
+    column = np.empty((len(objects), 1), dtype=object)
+    for i, one in enumerate(objects):
+        column[i, 0] = one
+    return column
 
 
 def as_frame(what: Any) -> Any:
@@ -78,7 +106,7 @@ def read_block(table: Any, view: str, identity: str | None = None) -> Block:
             f"view {view!r} is a {type(table).__name__} of {module}: views are tables in memory; pass a NumPy "
             "array, or one table with columns by view"
         )
-    values = np.asarray(table)
+    values = object_column(table) if is_object_list(table) else np.asarray(table)
     if values.dtype.kind in "fiub":
         values = np.asarray(values, dtype=np.float64)
     elif values.dtype.kind in "OUS":
@@ -128,6 +156,13 @@ def missing_entries(values: Any) -> np.ndarray:
     import pandas as pd
 
     return np.asarray(pd.isna(values))
+
+
+def as_numbers(values: Any) -> Any:
+    """Return a block of objects all of which are numbers, or missing, as numbers; anything else as it is."""
+    if values.dtype != object or not all(one is None or isinstance(one, Number) for one in values.flat):
+        return values
+    return values.astype(np.float64)
 
 
 def absent_rows(values: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from ._tables import (
     Block,
     absent_rows,
     annotated_target,
+    as_numbers,
     is_annotated,
     is_table,
     layers_of,
@@ -215,7 +216,10 @@ class Views:
         block = read_block(table, "X")
         made = cls.__new__(cls)
         made.names = tuple(groups)
-        made.blocks = tuple(_cut(block.values, np.asarray(columns)) for columns in groups.values())
+        # beside objects numbers are objects, too
+        made.blocks = tuple(
+            as_numbers(_cut(block.values, np.asarray(columns))) for columns in groups.values()
+        )
         made.columns = tuple(
             None if block.columns is None else tuple(block.columns[j] for j in columns)
             for columns in groups.values()
@@ -289,6 +293,11 @@ class Views:
     def starts(self) -> np.ndarray:
         """First column of every view, and the number of all."""
         return np.concatenate([[0], np.cumsum([block.shape[1] for block in self.blocks])]).astype(np.intp)
+
+    @property
+    def of_objects(self) -> frozenset[str]:
+        """Views that hold objects, no numbers."""
+        return frozenset(name for name, block in self.items() if block.dtype == object)
 
     @property
     def groups(self) -> dict[str, tuple[int, ...]]:
@@ -393,8 +402,9 @@ class Views:
             else:
                 bad = here[~np.isfinite(values).all(axis=1)]
             if bad.size:
+                what = "NaN or infinity" if values.dtype != object else "missing entries"
                 raise ValueError(
-                    f"view {name!r} contains NaN or infinity in {bad.size} sample{'s' * (bad.size != 1)} that "
+                    f"view {name!r} contains {what} in {bad.size} sample{'s' * (bad.size != 1)} that "
                     f"{'have' if bad.size != 1 else 'has'} other columns of it, first in row {bad[0]}: impute them "
                     "(SimpleImputer) before; only whole views may be missing"
                 )

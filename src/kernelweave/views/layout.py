@@ -113,6 +113,8 @@ class KnownViews:
     rates : MissingRates
     used : list of str
         Views that some kernel looks at; the others need not be there.
+    objects : bool
+        Whether a table of which the views are columns holds other things than numbers.
     """
 
     layout: ViewLayout
@@ -120,14 +122,20 @@ class KnownViews:
     missing: str
     rates: MissingRates
     used: list[str]
+    objects: bool = False
 
     @classmethod
     def of(
-        cls, views: Views, missing: str, used: Sequence[str], groups: Mapping[str, Any] | None = None
+        cls,
+        views: Views,
+        missing: str,
+        used: Sequence[str],
+        groups: Mapping[str, Any] | None = None,
+        objects: bool = False,
     ) -> KnownViews:
         """Remember the views of training samples."""
         cut = None if groups is None else {name: list(columns) for name, columns in groups.items()}
-        return cls(ViewLayout.of(views), cut, missing, MissingRates.of(views), list(used))
+        return cls(ViewLayout.of(views), cut, missing, MissingRates.of(views), list(used), objects)
 
     def samples(self, X: Any) -> Any:
         """Return new samples as the kernels take them; views that are missing are refused or marked."""

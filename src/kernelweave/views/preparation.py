@@ -24,7 +24,7 @@ class ViewColumns(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     views : list of (name, transformer, columns)
-        Transformers that give dense numbers; columns by name.
+        Transformers that give dense numbers, or ``"passthrough"`` for objects; columns by name.
 
     Attributes
     ----------
@@ -52,7 +52,8 @@ class ViewColumns(TransformerMixin, BaseEstimator):
             here = ~absent_rows(part.to_numpy(dtype=object))
             if not here.any():
                 raise ValueError(f"no sample has view {name!r}: leave it out")
-            self.transformers_[name] = clone(transformer).fit(part[here])
+            objects = isinstance(transformer, str)
+            self.transformers_[name] = transformer if objects else clone(transformer).fit(part[here])
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -73,6 +74,9 @@ class ViewColumns(TransformerMixin, BaseEstimator):
             part = X[list(columns)]
             here = ~absent_rows(part.to_numpy(dtype=object))
             transformer = self.transformers_[name]
+            if isinstance(transformer, str):
+                blocks[name] = part.to_numpy(dtype=object)
+                continue
             width = len(transformer.get_feature_names_out())
             block = np.full((len(part), width), np.nan)
             if here.any():
@@ -82,7 +86,12 @@ class ViewColumns(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of all views in order."""
-        names = [list(self.transformers_[name].get_feature_names_out()) for name, _, _ in self.views]
+        names = [
+            columns
+            if isinstance(transformer, str)
+            else list(self.transformers_[name].get_feature_names_out())
+            for name, transformer, columns in self.views
+        ]
         return np.array([name for view in names for name in view], dtype=object)
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from kernelweave.estimators import (
-    Denoise,
+    DenoiseSpectrum,
     MeanKernelRidgeClassifier,
     MKLClassifier,
     SimilarityClassifier,
@@ -43,7 +43,7 @@ class DenoisedMKL(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> DenoisedMKL:
         """Denoise every training block, and fit on the kernels."""
         self._train = np.asarray(X).ravel()
-        self._steps = [Denoise(rule=self.rule) for _ in self.holder.stack]
+        self._steps = [DenoiseSpectrum(rule=self.rule) for _ in self.holder.stack]
         blocks = [S[np.ix_(self._train, self._train)] for S in self.holder.stack]
         kernels = [step.fit_transform(block) for step, block in zip(self._steps, blocks, strict=True)]
         if self.norm == "ridge":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .._refits import Subject
-from . import accuracy, fit, sensitivity, weights
+from . import accuracy, advice, fit, sensitivity, weights
 
 __all__ = ["SECTIONS"]
 
 #: in the order of the page
 SECTIONS: Sequence[Callable[[Subject], str]] = (
-    fit.findings_section, fit.summary_section,
+    fit.findings_section, fit.summary_section, advice.next_section,
     weights.views_section, weights.groups_section, weights.features_section,
     sensitivity.sensitivity_section, sensitivity.subsets_section,
     accuracy.accuracy_section, accuracy.confusion_section, accuracy.calibration_section, accuracy.residuals_section,

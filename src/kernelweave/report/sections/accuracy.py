@@ -13,7 +13,7 @@ from ...displays import NoiseDisplay
 from ...displays.colours import ACCENT, INK, tidy
 from ...estimators.fitted import views_for
 from ...inspection.views import transformed
-from .._html import WIDTH, drawn, figure, number, percent, table
+from .._html import WIDTH, drawn, figure, folded, number, percent, table
 from .._refits import Subject
 from .fit import interval
 
@@ -27,19 +27,22 @@ def accuracy_section(subject: Subject) -> str:
     again = f", repeated {refits.rounds} times with other folds" if refits.rounds > 1 else ""
     alone = f" There is no method from outside beside it: {refits.alone}." if refits.alone else ""
 
+    dots: list[tuple[Any, str]] = []
+
     def draw(ax: Any) -> None:
         for row, method in enumerate(refits.methods):
             measured = method.measures[first.name]
             ax.hlines(row, measured.low, measured.high, color=ACCENT, linewidth=2.2)
             ax.plot(measured.scores, [row] * len(measured.scores), "|", color=INK, markersize=9, alpha=0.55)
-            ax.plot([measured.mean], [row], "o", color=INK, markersize=7)
+            (dot,) = ax.plot([measured.mean], [row], "o", color=INK, markersize=7)
+            dots.append((dot, f"{method.name}: {first.shown(measured.mean)}, {interval(measured, refits)}"))
         ax.set_yticks(range(len(refits.methods)), [method.name for method in refits.methods])
         ax.set_ylim(len(refits.methods) - 0.5, -0.5)
         ax.set_xlabel(f"{first.name} on held-out folds")
         tidy(ax, "x")
 
     what = "Dots: held-out score of each method, with intervals; the table below has the numbers"
-    picture = drawn(draw, (WIDTH, 0.9 + 0.42 * len(refits.methods)), what, "accuracy")
+    picture = drawn(draw, (WIDTH, 0.9 + 0.42 * len(refits.methods)), what, "accuracy", lambda: dots)
     rows: list[list[Any]] = []
     for method in refits.methods:
         score, *means = (method.measures[kind.name] for kind in refits.measures)
@@ -115,6 +118,11 @@ def calibration_section(subject: Subject) -> str:
         f"on the line. They are {number(error)} away from it on average (expected calibration error); the Brier score "
         f"is {number(brier)} (0 is perfect)."
     )
+    if hasattr(subject.estimator, "calibration_"):
+        text += (
+            " The folds that gave the probabilities their scale lie inside the training part of each of these folds: "
+            "no sample is in both."
+        )
 
     def draw(ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
@@ -129,7 +137,10 @@ def calibration_section(subject: Subject) -> str:
     return (
         f'<h3 id="calibration">Calibration</h3><p>{escape(text)}</p>'
         + figure(picture, "Larger dots stand for more samples.")
-        + table(["predicted probability", "observed share", "predictions"], rows, "Ten bins of equal width")
+        + folded(
+            "The numbers",
+            table(["predicted probability", "observed share", "predictions"], rows, "Ten equal bins"),
+        )
     )
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimating import ONE_CLASS, constant_prediction
+from ..._estimating import ONE_CLASS, constant_prediction, in_words
 from ...displays import ConvergenceDisplay
 from ...estimators.fitted import WeightOrigin, weight_origin
-from .._html import WIDTH, drawn, figure, number, percent, short, table
+from .._html import WIDTH, drawn, figure, folded, number, percent, short, table
 from .._refits import Measured, Refits, Subject
 
 
@@ -219,10 +219,11 @@ def _scores(estimator: Any) -> str:
     results = getattr(estimator, "cv_results_", None)
     if results is None or not {"norm", "C", "score"} <= set(getattr(results, "columns", ())):
         return ""
-    errors = "squared_error" in results
+    error = getattr(getattr(estimator, "loss_", None), "error", "squared_error")
+    errors = error in results
     by = results.groupby(["norm", "C"], sort=False)["score"].agg(["mean", "std"]).reset_index()
     if errors:
-        by["error"] = results.groupby(["norm", "C"], sort=False)["squared_error"].mean().to_numpy()
+        by["error"] = results.groupby(["norm", "C"], sort=False)[error].mean().to_numpy()
     ties = getattr(estimator, "ties_", None)
     known = {} if ties is None else ties.set_index(["norm", "C"])["tie"].to_dict()
     chosen = (by["C"] == float(np.mean(estimator.C_))) & (by["norm"] == _norm_of(estimator))
@@ -234,17 +235,19 @@ def _scores(estimator: Any) -> str:
         rows.append([*cells, float(row.mean), (row.std, number(row.std)), choice])
     rule = ""  # how a tie was broken, where there was one
     if errors:
-        rule = "The least squared error decided."
+        rule = f"The least {in_words(error)} decided."
     elif ties is not None and (ties["tie"] == "equal").any():
-        loss = "log loss" if hasattr(estimator, "classes_") else "squared error"
+        loss = "log loss" if hasattr(estimator, "classes_") else in_words(error)
         rule = f"Of equal scores the one with the smallest {loss} of the held-out samples was taken."
     note = (
         '<p class="quiet">Scores of the search on all samples; the best of them is optimistic, because it was '
         "maximised. “Equal” and “within a standard error” (of the difference over the folds) are choices that the "
         f"scores do not tell from the one made. {rule}</p>"
     )
-    head = ["norm", "C", *(["squared error"] if errors else []), "score", "sd over folds", "choice"]
-    return table(head, rows, "Cross-validation on all samples") + note
+    head = ["norm", "C", *([in_words(error)] if errors else []), "score", "sd over folds", "choice"]
+    return folded(
+        f"The scores of all {len(rows)} settings", table(head, rows, "Cross-validation on all samples") + note
+    )
 
 
 LIBRARIES = ("kernelweave", "scikit-learn", "numpy", "numba")

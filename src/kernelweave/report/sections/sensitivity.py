@@ -119,15 +119,26 @@ def weights_along_C(subject: Subject, C: float) -> tuple[Any, Any]:
     return Cs, fits.weights_along(Cs)
 
 
+def subsets_of_views(subject: Subject) -> tuple[Any, str]:
+    """Return the scores of every subset of two to five views, and which of the views is worth its cost."""
+    if "subsets" not in subject.found:
+        refits, subsets, worth = subject.refits, None, ""
+        names = list(dict.fromkeys(str(view) for view in kernel_views(subject.model)))
+        few = 2 <= len(names) <= MOST_VIEWS and len(subject.y) <= MOST_SAMPLES
+        if subject.estimator.fits_subsets and few:
+            splits = refits.splits[: refits.folds]
+            subsets = view_subsets(subject.model, subject.X, subject.y, splits=splits)
+            worth = _worth(subject, subsets, names)
+        subject.found["subsets"] = subsets, worth
+    found: tuple[Any, str] = subject.found["subsets"]
+    return found
+
+
 def subsets_section(subject: Subject) -> str:
     """Return the accuracy of every subset of two to five views."""
-    refits = subject.refits
-    names = list(dict.fromkeys(str(view) for view in kernel_views(subject.model)))
-    few = 2 <= len(names) <= MOST_VIEWS and len(subject.y) <= MOST_SAMPLES
-    if not (subject.estimator.fits_subsets and few):
+    refits, (subsets, worth) = subject.refits, subsets_of_views(subject)
+    if subsets is None:
         return ""
-    splits = refits.splits[: refits.folds]
-    subsets = view_subsets(subject.model, subject.X, subject.y, splits=splits)
     shown = refits.main.shown
     rows = [
         [row.views, int(row.kernels), (row.score, shown(row.score)), (row.sd, number(row.sd)),
@@ -143,7 +154,7 @@ def subsets_section(subject: Subject) -> str:
         '<h2 id="subsets">Which views are worth measuring</h2><p>The same model on every subset of its views, on the '
         f"{refits.folds} folds of the first round. A subset that does as well as all views together saves the cost of "
         f"the others; differences well below the spread over folds mean nothing.{differ}</p>"
-        + f"<p>{escape(_worth(subject, subsets, names))}</p>"
+        + f"<p>{escape(worth)}</p>"
         + table(head, rows, "Subsets of views, the best first")
     )
 

@@ -14,13 +14,15 @@ from ...inspection import WeightStability, contributions, feature_weights, group
 from ...inspection.explain import feature_names
 from ...inspection.subsets import MOST_VIEWS
 from ...inspection.views import learnt_weights
-from .._html import WIDTH, drawn, figure, number, percent, table
+from .._html import WIDTH, drawn, figure, folded, number, percent, table
 from .._refits import Subject
 
 #: rows of the table of kernels; the others have the smallest weights
 ROWS_OF_VIEWS = 300
 #: kernels in the picture
 TOP_VIEWS = 15
+#: kernels up to which their table is open
+MOST_UNFOLDED = 30
 WEIGHT_COLUMNS = ("weight", "range of the refits", "selected")
 
 
@@ -37,10 +39,11 @@ def views_section(subject: Subject) -> str:
     # weights of the fit with the ranges of the refits, under their views
     count = len(stability.weights)
     grouped = len(stability.view_names) < len(stability.kernel_names)
+    of_kernel = stability.kernels()
     display = WeightsDisplay(
         stability.reference,
         [str(name) for name in stability.kernel_names],
-        intervals=stability.kernels()[["low", "high"]].to_numpy().T,
+        intervals=of_kernel[["low", "high"]].to_numpy().T,
         groups=[str(view) for view in stability.views] if grouped else None,
     )
     shown, rest = display.rows(TOP_VIEWS)
@@ -48,7 +51,16 @@ def views_section(subject: Subject) -> str:
     size = (WIDTH, max(2.2, 1.0 + 0.29 * (len(shown) + bool(rest) + heads)))
     what = "Bars: weight of each kernel, with the range of the refits; the table below has the numbers"
     only = "Kernels that only refits selected are in the table."
-    picture = drawn(lambda ax: display.plot(ax=ax, top=TOP_VIEWS), size, what, "weights")
+
+    def tips() -> list[tuple[Any, str]]:
+        found = ((display.bars_[row], of_kernel.loc[j]) for j, row in display.places_.items())
+        return [
+            (bar, f"{r.kernel}: weight {number(r.weight)}, {number(r.low)} to {number(r.high)} in the refits, selected "
+             f"in {percent(r.selected, 0)} of them")
+            for bar, r in found
+        ]  # fmt: skip
+
+    picture = drawn(lambda ax: display.plot(ax=ax, top=TOP_VIEWS), size, what, "weights", tips)
     return (
         '<h2 id="views">Which views and kernels matter</h2>'
         f"<p>Weights of this fit as shares of their sum. The range is that of {count} refits on folds, from the "
@@ -110,13 +122,15 @@ def _kernel_table(stability: WeightStability, learnt: NDArray[np.bool_]) -> str:
     ]
     head = ["kernel", "view", "family", *WEIGHT_COLUMNS[:columns]]
     order = "Kernels, the heaviest first" if learnt.any() else "Kernels"
-    page = "<h3>Kernels</h3>" + table(head, rows, f"{order}; a click on a heading sorts")
+    page = table(head, rows, f"{order}; a click on a heading sorts")
     hidden = len(kernels) - len(shown)
     if hidden:
         all_shown = len(shown) < ROWS_OF_VIEWS
         why = "they had no weight in any fit" if all_shown else "their weights are the smallest"
         page += f'<p class="quiet">{hidden} further kernels are not listed: {why}.</p>'
-    return page
+    return "<h3>Kernels</h3>" + (
+        folded(f"All {len(rows)} of them", page) if len(rows) > MOST_UNFOLDED else page
+    )
 
 
 def _weight_cells(row: Any, given: bool) -> list[Any]:
