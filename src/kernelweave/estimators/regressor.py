@@ -597,12 +597,8 @@ class MKLRegressorCV(MKLRegressor):
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
         # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
-        even = (
-            [k for k, one in enumerate(plans) if one.norm.fixed]
-            if open_norm and training.kind == "pairs"
-            else []
-        )
-        default = even[0] if even else None
+        even = [k for k, one in enumerate(plans) if one.norm.fixed]
+        default = even[0] if even and open_norm and training.kind == "pairs" else None
         stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
@@ -615,9 +611,7 @@ class MKLRegressorCV(MKLRegressor):
         for task in tasks:
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
-            searches.append(
-                Search(bound, [task], plans, Cs, splits, score, loss, stops, None, error, default=default)
-            )
+            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have

@@ -24,7 +24,8 @@ MOST_STEPS, IDLE = 500, 25
 
 def serves(loss: Loss, y: Array, c: Array) -> bool:
     """Whether inner problems of a loss can be solved by products alone."""
-    return loss.smoothness is not None and not loss.joint and loss.dual_budget(y, c) is None
+    separate = not (loss.joint or loss.coupled)
+    return loss.smoothness is not None and separate and loss.dual_budget(y, c) is None
 
 
 def solve_by_products(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
