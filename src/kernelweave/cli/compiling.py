@@ -16,7 +16,8 @@ from joblib import Parallel, delayed
 from sklearn.datasets import load_iris
 
 from .. import kernels as kw
-from ..estimators import MKLClassifier, MKLRegressor
+from ..estimators import MKLClassifier, MKLRegressor, MKLSurvival
+from ..metrics import survival
 
 X, classes = load_iris(return_X_y=True)
 two = classes > 0
@@ -57,6 +58,7 @@ OTHERS: list[Callable[[], Any]] = [
     lambda: MKLClassifier("precomputed").fit(matrices(np.float64, writeable=False), two),
     lambda: MKLClassifier("precomputed").fit(matrices(np.float32, writeable=False), two),
     lambda: MKLClassifier(bank, solver="obscure", **online).partial_fit(X, two, [False, True]),
+    lambda: MKLSurvival(bank).fit(X, survival(X[:, 0], two)).score(X, survival(X[:, 0], two)),
 ]
 
 
