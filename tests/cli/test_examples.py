@@ -32,7 +32,7 @@ def printed(name, *words):
 
 
 def test_the_list():
-    assert EXAMPLES == ["omics", "gene_sets", "noisy", "similarities", "tables", "survival", "pairs"]
+    assert EXAMPLES == ["omics", "gene_sets", "noisy", "similarities", "texts", "tables", "survival", "pairs"]
     assert not list(Path().iterdir())
     assert "Did you mean 'noisy'?" in call("example", "nosy", code=2).stderr
 

@@ -30,7 +30,7 @@ def test_every_sentence_is_true(group):
 
 @pytest.mark.parametrize("group", range(5))
 def test_every_sentence_about_novelty_is_true(group):
-    verdicts = [judge_novelty((SEED, index)) for index in range(group, 40, 5)]
+    verdicts = [judge_novelty((SEED + 1, index)) for index in range(group, 40, 5)]
     told = [str(verdict) for verdict in verdicts if verdict.violations]
     assert not told, "\n".join(told)
     defaults = [v for v in verdicts if v.case.default and not v.case.raw]

@@ -72,7 +72,7 @@ def test_slopes_by_probes_are_near_the_exact_ones(monkeypatch, n):
     own = many(monkeypatch, bank, y)
     seen = []
     for seed in range(40):
-        own.probes = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n))
+        own.probes, own.known = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n)), {}
         seen.append(own.look(d).gradient)
     mean, error = np.mean(seen, axis=0), np.std(seen, axis=0, ddof=1) / np.sqrt(len(seen))
     assert np.all(np.abs(mean - exact) <= 4.0 * error + 1e-6)
@@ -80,7 +80,7 @@ def test_slopes_by_probes_are_near_the_exact_ones(monkeypatch, n):
         monkeypatch.setattr(type(bank.mixed(d)), "traces", lambda self, noise: None)
         plain = []
         for seed in range(40):
-            own.probes = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n))
+            own.probes, own.known = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n)), {}
             plain.append(own.look(d).gradient)
         assert np.all(np.std(seen, axis=0) <= np.std(plain, axis=0))
 

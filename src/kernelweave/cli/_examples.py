@@ -147,6 +147,25 @@ def _similarities(rng: np.random.Generator) -> Files:
     return files | {"scores.npy": scores[:90, :90], "new_scores.npy": scores[90:, :90]}
 
 
+def _texts(rng: np.random.Generator) -> Files:
+    active = rng.random(150) < 0.5
+    letters, pieces = list("ACDEFGHIKLMNPQRSTVWY"), ["CC", "CO", "CN", "c1ccccc1", "C(=O)O", "C(=O)N"]
+    sequences, smiles = [], []
+    for binds in active:
+        chain = rng.choice(letters, 40)
+        if binds == (rng.random() < 0.9):  # a motif that nine of ten of them have
+            at = int(rng.integers(0, 35))
+            chain[at : at + 5] = list("GKSTH")
+        sequences.append("".join(chain))
+        weights = np.array([2, 1, 1, 1, 2 if binds else 0.5, 1.0])
+        smiles.append("".join(rng.choice(pieces, 6, p=weights / weights.sum())))
+    data = pd.DataFrame(
+        {"pair": [f"X{k + 1:03d}" for k in range(150)], "sequence": sequences, "smiles": smiles}
+    )
+    data.insert(1, "label", np.where(active, "binds", "does not"))
+    return {"data.csv": data[:120], "new.csv": data[120:].drop(columns="label")}
+
+
 def _survival(rng: np.random.Generator) -> Files:
     data, illness = _patients(rng, 240)
     months, watched = 40 * rng.weibull(1.3, 240) * np.exp(-0.7 * illness), rng.uniform(6, 90, 240)
@@ -226,6 +245,14 @@ EXAMPLES = {
             "kernelweave fit @labels.csv --target family --id protein --gram @kernel1.npy @kernel2.npy "
             "--model families.skops",
             "kernelweave predict families.skops @new.csv --gram @new1.npy @new2.npy -o families.csv",
+        ),
+    ),
+    "texts": Example(
+        "proteins and molecules as texts: sequences and SMILES", _texts,
+        (
+            "kernelweave fit @data.csv --target label --id pair --objects sequence=spectrum:3,4,alphabet=protein "
+            "--objects smiles=fingerprint:1,2,3 --model texts.skops",
+            "kernelweave predict texts.skops @new.csv -o bound.csv",
         ),
     ),
     "tables": Example(

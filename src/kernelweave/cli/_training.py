@@ -97,7 +97,7 @@ def train(options: Options) -> Trained:
     else:
         X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
-    note.guessing = score_of_guessing(options, task, y)
+    note.guessing = score_of_guessing(options, task, y) if targets else None
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -377,6 +377,10 @@ def _new_columns(note: Note, frame: Any, remarks: Remarks) -> Any:
 
 def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any, list[str], Any]:
     """Targets, names and groups of the rows of the table that a model was fitted on."""
+    if not note.target:
+        raise ValueError(
+            "the model was fitted without a target: there is nothing to compare its predictions with"
+        )
     form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
     grouping = [note.fold_groups] if note.fold_groups else []
     ids = [note.id] if note.id else []

@@ -198,10 +198,6 @@ def report(
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        if note.task == "novelty":
-            raise ValueError(
-                f"{model} was fitted without a target, and a report compares predictions with one"
-            )
         y, ids, groups = targets_of(data, note, form)
         if len(y) != note.rows:
             raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")

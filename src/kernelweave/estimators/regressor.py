@@ -371,8 +371,8 @@ class MKLRegressorCV(MKLRegressor):
         For the convex criterion, as for ``MKLClassifierCV``.
     norm : "auto", float, str or Norm, default="auto"
         Of the convex criterion.  ``"auto"`` chooses among l1, p = 4/3, p = 2 and uniform weights, as far as the solver
-        takes them, and of pairs keeps uniform weights unless another is ahead by more than a standard error; a norm by
-        name is the only one, and ``"l1"`` the one for few kernels.
+        takes them, and of pairs keeps uniform ones unless another norm is ahead by more than a standard error.  A norm
+        by name is the only one, and ``"l1"`` the one for few kernels.
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
@@ -597,12 +597,8 @@ class MKLRegressorCV(MKLRegressor):
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
         # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
-        even = (
-            [k for k, one in enumerate(plans) if one.norm.fixed]
-            if open_norm and training.kind == "pairs"
-            else []
-        )
-        default = even[0] if even else None
+        even = [k for k, one in enumerate(plans) if one.norm.fixed]
+        default = even[0] if even and open_norm and training.kind == "pairs" else None
         stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"

@@ -163,6 +163,13 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
                     if view in views
                 ]
             kernels += run
+        reached = frozenset().union(*(kernel.looks_at(schema.n_features or 0) for kernel in kernels))
+        lost = [view for view, positions in schema.views.items() if not reached & set(positions)]
+        if lost and any(not kernel._picks_columns for kernel in bare):
+            raise ValueError(
+                f"no kernel takes view {lost[0]!r}, which holds texts or objects: leave it out, encode it "
+                f"(OneHotEncoder), or give it a kernel of its own, such as kernels.spectrum(3).on({lost[0]!r})"
+            )
     counts = Counter(kernel.name for kernel in kernels)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

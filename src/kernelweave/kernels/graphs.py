@@ -78,7 +78,7 @@ class GraphKernel(PartsKernel):
         shown = [f"{name}={readable(getattr(self, name))}" for name in self._shown]
         shown += [f"labels={', '.join(self._attributes) or None}"] if self.labels != "label" else []
         shown += [self.compare] if self.compare != "cosine" else []
-        return f"{self.family}({', '.join(shown)})"
+        return f"{self.family}({', '.join(shown)})" if shown else self.family
 
     def _problem(self, what: Any) -> str | None:
         try:

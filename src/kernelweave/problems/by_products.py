@@ -24,7 +24,8 @@ MOST_STEPS, IDLE = 500, 25
 
 def serves(loss: Loss, y: Array, c: Array) -> bool:
     """Whether inner problems of a loss can be solved by products alone."""
-    return loss.smoothness is not None and not loss.joint and loss.dual_budget(y, c) is None
+    separate = not (loss.joint or loss.coupled)
+    return loss.smoothness is not None and separate and loss.dual_budget(y, c) is None
 
 
 def solve_by_products(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
@@ -85,16 +86,21 @@ def _solve_squares(inner: Inner, beta: Array, decision: Array, target: float) ->
     return best
 
 
-def solve_system(K: Any, noise: Array, right: Array, total: float | None, precise: float) -> Array:
-    """Solve ``(K + E) x + b = right`` on samples of finite noise, ``1'x = total`` where that is given."""
+def solve_system(
+    K: Any, noise: Array, right: Array, total: float | None, precise: float, start: Array | None = None
+) -> Array:
+    """Solve ``(K + E) x + b = right`` on samples of finite noise, ``1'x = total`` where that is given.
+
+    ``start`` is of the same total; ``precise`` is relative to the residual of zero.
+    """
     used = np.isfinite(noise)
-    x = np.zeros(right.shape)
-    residual = right
-    if total is not None and total != 0.0:
+    x = np.zeros(right.shape) if start is None else start
+    if start is None and total is not None and total != 0.0:
         x[used] = total / np.count_nonzero(used)
-        residual = right - np.where(used, K @ x + np.where(used, noise, 0.0) * x, 0.0)
-    steps = _Steps(K, noise, total is not None, residual)
+    steps = _Steps(K, noise, total is not None, right)
     enough = precise**2 * steps.size
+    if np.any(x):
+        steps.begin(right - np.where(used, K @ x + np.where(used, noise, 0.0) * x, 0.0))
     for _ in range(MOST_STEPS):
         if steps.size <= enough or out_of_time():
             break
@@ -121,10 +127,13 @@ class _Steps:
             self.ones = self.solve(self.used.astype(float))
             if not float(np.sum(self.ones)) > 0.0:
                 self.ones = None
+        self.begin(residual)
+
+    def begin(self, residual: Array) -> None:
+        """Begin at a residual."""
         self.residual = np.where(self.used, residual, 0.0)
-        self.z = self._preconditioned()
-        self.size = float(self.residual @ self.z)
-        self.direction, self.product = self.z, np.zeros(residual.shape)
+        self.direction, self.product = self._preconditioned(), np.zeros(residual.shape)
+        self.size = float(self.residual @ self.direction)
 
     def _preconditioned(self) -> Array:
         z = self.solve(self.residual)

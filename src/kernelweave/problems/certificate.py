@@ -297,7 +297,12 @@ def _dual_doubt(
     def parts(beta: Array) -> tuple[float, Array, float]:
         """Doubt of the loss's part, doubts of the forms, and a bound of what these do to the conjugate."""
         forms = forms_doubt(lengths, beta).reshape(problem.m, -1).sum(axis=1)
-        size = float(np.sum(np.abs(beta) * np.maximum(np.abs(problem.y), 1.0)))
+        # a loss with an offset of its own gains nothing, exactly
+        size = (
+            float(np.sum(np.abs(beta) * np.maximum(np.abs(problem.y), 1.0)))
+            if problem.loss.has_intercept
+            else 0.0
+        )
         own = UNIT * (size + abs(problem.gain(beta)))
         # weights sum to one, or the conjugate is subadditive
         return own, forms, max(conjugate(forms) - none, 0.5 * float(np.max(forms)))

@@ -141,6 +141,8 @@ def shrunk_start(inner: Inner, start: FixedSolution | None) -> tuple[Array, Arra
 #: bounds times the mean diagonal from which a coupled loss is solved in stages, where the direct way misses its target,
 #: the factor between two stages, and their precision
 FIRST_STAGE, STAGE, ROUGH = 10.0, 10.0**0.5, 0.1
+#: fall of the squared residual in a step after which its factor serves for another one
+FALLEN = 0.01
 
 
 def solve_coupled(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
@@ -151,18 +153,25 @@ def solve_coupled(inner: Inner, target: float, start: FixedSolution | None) -> F
     """
 
     bend: tuple[CurvatureRoot, TiledFactor] | None = None
+    size = 0.0
 
     def direction(beta: Array, f: Array, gradient: Array, precise: float) -> Array:
-        nonlocal bend
-        root = inner.loss.hessian_root(inner.y, f, inner.c)
+        nonlocal bend, size
         rest = beta + gradient
-        right = root.transposed((inner.K @ rest)[root.order])
-        system = root.sandwich(inner.K)
-        try:
-            bend = root, factorise(system, 1.0)
-            z = bend[1].solve(bend[1].solve(right), transposed=True)
-        except np.linalg.LinAlgError:  # digits are gone
-            bend, z = None, _inverse(system)(right)
+        product = inner.K @ rest
+        before, size = size, float(rest @ product)
+        if bend is not None and size <= FALLEN * before:  # the last factor does for another step
+            root, factor = bend
+            right = root.transposed(product[root.order])
+            z = factor.solve(factor.solve(right), transposed=True)
+        else:
+            root = inner.loss.hessian_root(inner.y, f, inner.c)
+            right, system = root.transposed(product[root.order]), root.sandwich(inner.K)
+            try:
+                bend = root, factorise(system, 1.0)
+                z = bend[1].solve(bend[1].solve(right), transposed=True)
+            except np.linalg.LinAlgError:  # digits are gone
+                bend, z = None, _inverse(system)(right)
         step = -rest
         step[root.order] += root.times(z)
         return step

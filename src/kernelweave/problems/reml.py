@@ -73,6 +73,8 @@ class ProductReml:
         spread = known - (np.mean(known) if has_intercept else 0.0)
         #: whether there is nothing to learn
         self.constant = bool(np.linalg.norm(spread) <= 1e-12 * np.linalg.norm(known))
+        #: solutions at the last weights, to start from: of the target, and of every probe
+        self.known: dict[int, Array] = {}
         self.exact = self.used.size <= EXACT
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, y.size))
         self.probes = np.where(np.isfinite(noise), signs, 0.0)
@@ -102,18 +104,20 @@ class ProductReml:
 
     def _by_probes(self, d: Array) -> RemlPoint:
         K, total = self.bank.mixed(d), 0.0 if self.has_intercept else None
-        coef = solve_system(K, self.noise, self.y, total, RESIDUAL)
+        coef = solve_system(K, self.noise, self.y, total, RESIDUAL, self.known.get(-1))
+        solved = {-1: coef}
         nearly = K.inverse(self.noise)
         traces, known = np.zeros(self.bank.m), K.traces(self.noise)
         if known is not None and self.has_intercept:
             ones = nearly((self.noise < np.inf).astype(float))
             known = known - self.bank.quad(ones) / np.sum(ones)
-        for z in self.probes:
-            x = solve_system(K, self.noise, z, total, PROBE_RESIDUAL)
+        for k, z in enumerate(self.probes):
+            x = solved[k] = solve_system(K, self.noise, z, total, PROBE_RESIDUAL, self.known.get(k))
             if known is not None:
                 shift = nearly(z)
                 x = x - (shift - ones * (np.sum(shift) / np.sum(ones)) if self.has_intercept else shift)
             traces += self.bank.storage.forms(x, z) / len(self.probes)
+        self.known = solved
         return self._point(
             d,
             coef,

@@ -279,7 +279,7 @@ def abilities(loss: Loss, norm: Norm) -> Abilities:
     """Return what a loss and a norm let solvers do: what the rules that choose one have to know of both."""
     return Abilities(
         frozenset(name for name in KNOWN if registry[name].serves(loss, norm)),
-        loss.smoothness is not None and not loss.joint, loss.sigmoid,
+        loss.smoothness is not None and not (loss.joint or loss.coupled), loss.sigmoid,
         not (loss.has_curvature or loss.ridge or loss.joint), norm.analytic, loss.coupled,
         f"loss={loss!r} with norm={norm.label!r}",
     )  # fmt: skip
