@@ -155,10 +155,10 @@ def proteins(runs: Runs, splits: int) -> None:
                 "alignment scores as rows": lambda rows=rows: auc(
                     choose(kw.linear()), rows[0]["scores"], rows[1]["scores"]
                 ),
-                "alignment, SimilarityClassifier": lambda a=a, b=b: auc(
+                "alignment, SimilarityClassifier": lambda a=a, b=b, similar=similar: auc(
                     similar, [S[np.ix_(a, a)]], [S[np.ix_(b, a)]]
                 ),
-                "words and alignment scores": lambda rows=rows: auc(choose(both), *rows),
+                "words and alignment scores": lambda rows=rows, both=both: auc(choose(both), *rows),
             }.items():
                 runs.put("proteins", str(name), split, method, run)
 
