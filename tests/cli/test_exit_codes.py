@@ -40,6 +40,7 @@ WRONG = {
     "--kernels": ("smlk", "sigmoid"),
     "--class-weight": ("heavy", "up=-1", "up=0", "up=nan"),
     "--noise-rate": ("0.7", "-0.1", "nan", "much"),
+    "--novelty": ("0", "-0.1", "2", "nan", "much"),
     "--view": ("a", "=a", "a=", "a=,"),
     "--separator": ("", ";;", "\n", '"'),
     "--encoding": ("utf-7000", "base64", ""),
