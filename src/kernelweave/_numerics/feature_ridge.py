@@ -15,13 +15,13 @@ feature space at once: with K the kernel of the view to be predicted,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dtrmm, strmm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dpstrf, spotrf, spotri
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dpstrf
 
 from .._typing import Array
 
@@ -31,8 +31,6 @@ PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
 LEAST_LEFT = 1e-10
 #: matrices up to this size are inverted by LAPACK
 LARGEST_FACTOR = 128
-#: by the precision of a matrix
-POTRF, POTRI, TRMM = {"f": spotrf, "d": dpotrf}, {"f": spotri, "d": dpotri}, {"f": strmm, "d": dtrmm}
 #: random directions by which the slope of the error is estimated
 PROBES = 32
 
@@ -91,7 +89,7 @@ def centred_gram(gram: Array) -> Centred:
 def _factor(centred: Array, penalty: float) -> Array:
     shifted = np.array(centred.T, order="F")  # symmetric: the copy that keeps to the rows is the quicker one
     shifted.flat[:: shifted.shape[0] + 1] += penalty
-    factor, failed = POTRF[shifted.dtype.char](shifted, lower=1, overwrite_a=1)
+    factor, failed = dpotrf(shifted, lower=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the kernel of the views at hand is not positive semidefinite")
     return factor
@@ -101,8 +99,7 @@ def _inverse(matrix: Array) -> Array:
     """Invert a positive definite matrix; large ones by halves, in matrix products, which is twice as quick."""
     n = matrix.shape[0]
     if n <= LARGEST_FACTOR:
-        # its upper half is zero
-        inverse, _ = POTRI[matrix.dtype.char](_factor(matrix, 0.0), lower=1, overwrite_c=1)
+        inverse, _ = dpotri(_factor(matrix, 0.0), lower=1, overwrite_c=1)  # its upper half is zero
         full = inverse + inverse.T
         full.flat[:: n + 1] *= 0.5
         return full
@@ -111,7 +108,7 @@ def _inverse(matrix: Array) -> Array:
     solved = corner @ side
     rest = _inverse(matrix[half:, half:] - side.T @ solved)
     across = solved @ rest
-    out = np.empty_like(matrix)
+    out = np.empty((n, n))
     out[:half, :half] = corner + across @ solved.T
     out[:half, half:] = -across
     out[half:, :half] = -across.T
@@ -148,8 +145,7 @@ class _Trial:
         if target.root.shape[1] < target.root.shape[0]:
             missed = ordered @ target.root
         else:
-            trmm = TRMM[ordered.dtype.char]
-            missed = np.asarray(trmm(1.0, target.root, ordered, side=1, lower=1, overwrite_b=1))
+            missed = np.asarray(dtrmm(1.0, target.root, ordered, side=1, lower=1, overwrite_b=1))
         return cls(left, missed, np.maximum(np.diagonal(left), LEAST_LEFT), target)
 
     @property
@@ -176,40 +172,29 @@ class _Trial:
 def choose_penalty(centred: Array, target: Target, near: int | None = None) -> PenaltyChoice:
     """Return the penalty with the least leave-one-out error; ``near`` is a rank to begin a walk downhill from.
 
-    Without ``near`` all penalties are tried.  Infinity, which predicts the mean and costs nothing, always is.  They are
-    compared in single precision, which takes half the time, unless a matrix is too close to singular for that.
+    Without ``near`` all penalties are tried.  Infinity, which predicts the mean and costs nothing, always is.
     """
     n = centred.shape[0]
     unit = float(np.trace(centred)) / n
     nothing = float(np.sum(leave_one_out(centred, target, np.inf)))
     if not (n > 2 and unit > 0.0 and nothing > 0.0):
         return PenaltyChoice(np.inf, None, 0.0)
-    penalties = unit * np.array(PENALTIES)
-    try:
-        single = replace(target, root=np.asfortranarray(target.root, dtype=np.float32))
-        best, least = _best_of(penalties, centred.astype(np.float32), single, near)
-    except np.linalg.LinAlgError:
-        best, least = _best_of(penalties, centred, target, near)
-    r2 = 1.0 - least / nothing
-    return PenaltyChoice(PENALTIES[best] * unit, best, r2) if r2 > 0.0 else PenaltyChoice(np.inf, None, 0.0)
-
-
-def _best_of(penalties: Array, centred: Array, target: Target, near: int | None) -> tuple[int, float]:
-    """Return the place of the best penalty, and its error; ``near`` as for ``choose_penalty``."""
 
     def error(rank: int) -> float:
-        return float(np.sum(leave_one_out(centred, target, penalties[rank])))
+        return float(np.sum(leave_one_out(centred, target, PENALTIES[rank] * unit)))
 
     if near is None:
-        errors = [error(rank) for rank in range(penalties.size)]
+        errors = [error(rank) for rank in range(len(PENALTIES))]
         best = int(np.argmin(errors))
-        return best, errors[best]
-    trial = _Trial.of(centred, target, penalties[near])
-    best, least = near, float(np.sum(trial.errors))
-    step = 1 if trial.slope() < 0.0 else -1
-    while 0 <= best + step < penalties.size and (further := error(best + step)) < least:
-        best, least = best + step, further
-    return best, least
+        least = errors[best]
+    else:
+        trial = _Trial.of(centred, target, PENALTIES[near] * unit)
+        best, least = near, float(np.sum(trial.errors))
+        step = 1 if trial.slope() < 0.0 else -1
+        while 0 <= best + step < len(PENALTIES) and (further := error(best + step)) < least:
+            best, least = best + step, further
+    r2 = 1.0 - least / nothing
+    return PenaltyChoice(PENALTIES[best] * unit, best, r2) if r2 > 0.0 else PenaltyChoice(np.inf, None, 0.0)
 
 
 def ridge_weights(kernel: Centred, penalty: float, cross: Array) -> Array:
