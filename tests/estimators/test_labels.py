@@ -13,6 +13,7 @@ from kernelweave import (
     MeanKernelClassifier,
     MKLClassifier,
     MKLClassifierCV,
+    inspection,
 )
 from kernelweave import kernels as kw
 from kernelweave.inspection import contributions
@@ -144,3 +145,11 @@ def test_no_weight_at_all_is_refused():
 
 def test_baselines_that_add_up_losses_take_labels():
     assert MeanKernelClassifier(BANK).fit(X, Y).predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize("ask", ["weight_stability", "view_importance", "view_p_values"])
+def test_refits_of_the_inspection_are_of_one_label(ask):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = MKLClassifier(kw.per_feature(kw.linear())).fit(X, (X > 0).astype(int))
+    with pytest.raises(ValueError, match="fit a model on one column of y"):
+        getattr(inspection, ask)(model, X, (X > 0).astype(int))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from .._estimating import MOVES
@@ -49,7 +50,12 @@ def paired(model: Any, X: Any, y: Any, cut: bool = False) -> tuple[Any, np.ndarr
 
 
 def _as_array(model: Any, y: Any) -> np.ndarray:
-    return survival(*read_survival(y)) if predicts_survival(model) else np.asarray(y)
+    targets = survival(*read_survival(y)) if predicts_survival(model) else np.asarray(y)
+    if is_classifier(model) and targets.ndim > 1 and targets.shape[1] > 1:
+        raise ValueError(
+            f"refits are of one label, and y has {targets.shape[1]}: fit a model on one column of y, and ask about that"
+        )
+    return targets
 
 
 def predicts_survival(model: Any) -> bool:
