@@ -63,7 +63,7 @@ class ClassFactors:
         self.at = moving[self.places]
         ends = np.searchsorted(self.classes, np.arange(loose.shape[1] + 1))
         self.parts = [slice(*pair) for pair in pairwise(ends)]
-        mean, ridge = float(np.mean(np.diagonal(K))) or 1.0, 0.0
+        mean, ridge = float(np.trace(K)) / max(len(K), 1) or 1.0, 0.0
         if not np.isfinite(mean):
             raise np.linalg.LinAlgError("a mixed kernel is not finite")
         while True:

@@ -191,7 +191,7 @@ def _gather(
 
 def _part_by_class(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> RootPart:
     """The root from factors of single classes and what ties them in rows and intercepts."""
-    ridge = np.full(loose.shape[0], 1e-8 * (float(np.mean(np.diagonal(K))) or 1.0))
+    ridge = np.full(loose.shape[0], 1e-8 * (float(np.trace(K)) / max(len(K), 1) or 1.0))
     factors = ClassFactors(K, loose, ridge, 0.0, fit_intercept)
     return RootPart(factors.gather(products).T, factors)
 
