@@ -48,7 +48,7 @@ def test_classes_are_sorted_and_codes_point_at_them():
         (None, "requires y to be passed"),
         (np.linspace(0.1, 1.3, 30), "Unknown label type"),
         (np.where(np.arange(30) == 1, np.nan, 1.0), "NaN"),
-        (np.eye(30), "1d array"),
+        (np.arange(60).reshape(30, 2), "1d array"),
     ],
 )
 def test_labels_that_are_none(y, words):

@@ -280,7 +280,7 @@ def test_baselines_take_every_kind_of_input():
         (BestKernelClassifier, {"norm"}),
         (AlignmentClassifier, {"norm"}),
         (MeanKernelRidgeClassifier, {"loss", "norm", "C"}),
-        (MeanKernelRidgeRegressor, {"loss", "norm", "C"}),
+        (MeanKernelRidgeRegressor, {"loss", "quantiles", "norm", "C"}),
     ],
 )
 def test_no_parameter_is_ignored_in_silence(make, names):

@@ -18,8 +18,10 @@ from kernelweave import (
     MKLClassifier,
     MKLRegressor,
     MKLRegressorCV,
+    MKLSurvival,
     NoisyLabelMKLClassifier,
     SimilarityClassifier,
+    survival,
 )
 from kernelweave import kernels as kw
 from kernelweave.cli import main
@@ -164,7 +166,9 @@ def test_stability_of_weights_that_nobody_learnt_is_a_warning():
         weight_stability(MKLClassifier(SMALL, norm="uniform"), X, Y, n_refits=2, n_folds=2)
 
 
-LEARNT_BY = {"MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV", "LPBetaClassifier"}
+LEARNT_BY = {
+    "MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV", "LPBetaClassifier", "MKLSurvival", "MKLSurvivalCV",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", list(estimators()), ids=lambda kind: kind.__name__)
@@ -179,7 +183,11 @@ def test_every_estimator_says_whether_it_learnt_its_weights(kind, tmp_path):
         assert "with this kernel, no function on it" in told
         return
     regression = issubclass(kind, MKLRegressor)
-    model = kind(SMALL).fit(X, TARGET if regression else Y)
+    if issubclass(kind, MKLSurvival):
+        y = survival(np.exp(TARGET), np.arange(len(X)) % 4 > 0)
+    else:
+        y = TARGET if regression else Y
+    model = kind(SMALL).fit(X, y)
     origin = weight_origin(model)
     assert origin.nothing == (kind.__name__ not in LEARNT_BY)
     ax = Figure().subplots()
@@ -188,7 +196,7 @@ def test_every_estimator_says_whether_it_learnt_its_weights(kind, tmp_path):
     if kind is LPBetaClassifier:  # it has no certificate
         return
     facts = json.loads(inspected(model, tmp_path, "--json"))
-    assert facts["loss"] == model.loss_.registered_as
+    assert facts["loss"] == (model.loss_.registered_as or repr(model.loss_))
     assert facts["solver"] == model.solver_
     assert facts["weights_learnt"] == (0 if origin.nothing else 3)
     if origin.nothing:

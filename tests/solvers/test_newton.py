@@ -129,7 +129,7 @@ def test_all_cuts_together_bound_the_optimum_as_their_linear_program_says(norm, 
 
 
 def state_with(upper: float, own: float, tol: float = 1e-3) -> newton._NewtonState:
-    centre = SimpleNamespace(inner=SimpleNamespace(primal=upper))
+    centre = SimpleNamespace(inner=SimpleNamespace(primal=upper, unit=0.0))
     return newton._NewtonState(centre, centre, tol, own)
 
 

@@ -397,7 +397,8 @@ def test_one_class_or_a_constant_target(loss, norm, value):
 @pytest.mark.parametrize("norm", ["l1", "lp", "entropy", "uniform", "max"])
 @pytest.mark.filterwarnings("error")
 def test_kernels_of_zeros_leave_the_intercept(loss, norm):
-    y = np.where(np.arange(12) < 4, 1.0, 0.0 if losses[loss].not_negative else -1.0)
+    from_zero = losses[loss].not_negative or losses[loss].ordered
+    y = np.where(np.arange(12) < 4, 1.0, 0.0 if from_zero else -1.0)
     total = make_loss(loss).total
     lowest = ref.golden_section(lambda b: total(y, np.full(12, b), np.ones(12)), -9.0, 9.0)
     for solver in fitting_solvers(make_loss(loss), make_norm(norm), fit_intercept=True):

@@ -456,7 +456,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         device_of(self.device, X, y)
         X, y = self._joined(X, y)
         y, codes = on_host(in_memory(y)), None
-        if self._takes_labels and type_of_target(y, input_name="y") == "multilabel-indicator":
+        if (
+            y is not None
+            and self._takes_labels
+            and type_of_target(y, input_name="y") == "multilabel-indicator"
+        ):
             codes = self._labels(y)
             self.classes_ = np.arange(codes.shape[1])
         set_optional(self, "multilabel_", None if codes is None else True)

@@ -218,9 +218,9 @@ def tied_views(model: Any) -> TiedViews | None:
     >>> from kernelweave import MKLClassifierCV, kernels as kw
     >>> X, y = load_iris(return_X_y=True)
     >>> bank = kw.per_view({"sepal": [0, 1], "petal": [2, 3]}, kw.linear())
-    >>> tied = tied_views(MKLClassifierCV(bank, Cs=5).fit(X, y))
+    >>> tied = tied_views(MKLClassifierCV(bank).fit(X, y))
     >>> tied.of_what, tied.leader
-    ('3 choices of C', 'petal')
+    ('4 choices of C', 'petal')
     """
     estimator = final_estimator(model)
     weights, choices = getattr(estimator, "tied_weights_", None), getattr(estimator, "ties_", None)

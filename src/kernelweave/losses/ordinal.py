@@ -33,7 +33,7 @@ class Ordinal(Loss, registered_as="ordinal"):
     >>> import numpy as np
     >>> y, f = np.array([0.0, 1.0, 2.0]), np.array([-3.0, 0.0, 3.0])
     >>> Ordinal().thresholds(y, f, np.ones(3)).round(2)
-    array([-1.5,  1.5])
+    array([-1.54,  1.54])
     """
 
     tasks = frozenset({"classification"})
