@@ -90,7 +90,7 @@ def test_labels_of_the_wrong_kind(data):
     refused(MKLClassifier(bank()), X, None, "requires y", "None")
     refused(MKLRegressor(bank()), X, None, "requires y", "None")
     refused(MKLRegressor(bank()), X, ["a"] * 40, "float|numeric|convert")
-    refused(MKLClassifier(bank()), X, np.ones((40, 2)), "1d array|shape")
+    refused(MKLClassifier(bank()), X, np.arange(80).reshape(40, 2), "1d array|shape")
 
 
 @pytest.mark.parametrize("make", [MKLClassifier, MKLRegressor])
