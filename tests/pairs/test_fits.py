@@ -328,7 +328,7 @@ def test_weight_on_single_objects_alone_is_said():
     rng = np.random.default_rng(0)
     effects = rng.normal(size=8)[X.left_of]
     bank = kw.pairs(left=kw.constant(1e-9), right=kw.constant(1e-9), main=True)
-    with pytest.warns(match="know the left objects by heart"):
+    with pytest.warns(match="whether two left objects are the same"):
         model = MKLRegressor(bank, norm=Grouped("l1", 2, groups=bank.groups(X))).fit(X, effects)
     new = Pairs(np.full((1, 3), 7.0), X.right.objects, [[0, 0]])
     assert model.predict(new)[0] == pytest.approx(model.intercept_, abs=1e-6)

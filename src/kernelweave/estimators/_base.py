@@ -21,7 +21,7 @@ from .._typing import Array
 from ..banks import Bank, Decision, KernelFunction
 from ..banks.torch_bank import prediction_device
 from ..kernels import as_spec, default_bank
-from ..kernels.pairwise import known_by_heart
+from ..kernels.pairwise import only_identity
 from ..losses import Loss, make_loss
 from ..norms import make_norm
 from ..problems import Certificate, Point
@@ -83,7 +83,7 @@ def facts_of(bound: Bound) -> dict[str, Any]:
 
 def findings_of_weights(bound: Bound, weights: Array) -> tuple[str, ...]:
     """Return what weights of kernels of pairs leave for new objects, where that is nothing."""
-    said = known_by_heart(bound.bank.kernels, np.atleast_2d(weights).sum(axis=0))
+    said = only_identity(bound.bank.kernels, np.atleast_2d(weights).sum(axis=0))
     return () if said is None else (said,)
 
 

@@ -112,16 +112,16 @@ class PairKernel(Kernel):
         return np.asarray(0.25 * out)
 
 
-def known_by_heart(kernels: Sequence[Kernel], weights: np.ndarray) -> str | None:
-    """Say where all weight is on kernels that know the objects of a side by heart; None where it is not."""
+def only_identity(kernels: Sequence[Kernel], weights: np.ndarray) -> str | None:
+    """Say so where all weight is on kernels that only ask whether the objects of a side are the same; else None."""
     active = [kernel for kernel, weight in zip(kernels, weights, strict=False) if weight > 0]
     pairs = [kernel for kernel in active if isinstance(kernel, PairKernel)]
     for which in ("left", "right"):
         # made symmetric, they have the other end to go by
         if pairs and all(isinstance(getattr(k, which), _SameObject) and not k.symmetry for k in pairs):
             return (
-                f"All weight is on kernels that know the {which} objects by heart (identity): a new {which} object is "
-                "predicted by the intercept alone."
+                f"All weight is on kernels that only ask whether two {which} objects are the same (identity): a new "
+                f"{which} object is predicted by the intercept alone."
             )
     return None
 
