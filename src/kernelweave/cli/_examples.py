@@ -251,7 +251,7 @@ EXAMPLES = {
         "proteins and molecules as texts: sequences and SMILES", _texts,
         (
             "kernelweave fit @data.csv --target label --id pair --objects sequence=spectrum:3,4,alphabet=protein "
-            "--objects smiles=fingerprint:1,2,3 --model texts.skops",
+            "--objects smiles=spectrum:2,3,alphabet=smiles --model texts.skops",
             "kernelweave predict texts.skops @new.csv -o bound.csv",
         ),
     ),
