@@ -11,6 +11,7 @@ from sklearn.linear_model import PoissonRegressor, QuantileRegressor
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, mean_pinball_loss, mean_poisson_deviance
 from sklearn.model_selection import KFold
 
+import references as ref
 from kernelweave import MKLRegressor, MKLRegressorCV, losses, norms
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank
@@ -190,6 +191,25 @@ def test_a_share_of_the_samples_is_below_a_quantile():
 
 
 # ---- offsets -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["l1", "lp", "grouped", "uniform"])
+@pytest.mark.parametrize("name", ["quantile", "huber", "poisson"])
+def test_the_optimum_with_weights_and_an_intercept_is_that_of_a_conic_solver(name, norm):
+    loss = {"quantile": ref.pinball(0.3), "huber": ref.huber(0.5), "poisson": ref.POISSON}[name]
+    reference = {
+        "l1": ref.l1_norm(), "lp": ref.lp_norm(1.5), "grouped": ref.grouped_norm(1.0, 2.0, "aab"), "uniform": ref.uniform_norm(),
+    }[norm]  # fmt: skip
+    n, C = 25, 2.0
+    Ks, y = ref.kernel_stack(n, 3), COUNTS[:n] if name == "poisson" else ref.targets(n, True)
+    problem = MKLProblem(
+        build_bank(None, Ks, normalize=None), loss.make(), reference.make(), y, C, WEIGHT[:n]
+    )
+    solver = choose_solver(problem.loss, problem.norm, problem.bank)
+    found = solve(problem, solver, Stop(tol=1e-9, max_iter=500)).certificate
+    conic = ref.conic_optimum(Ks, y, C * WEIGHT[:n], loss, reference, True)
+    assert found.primal == pytest.approx(conic.value, rel=1e-6)
+    assert found.dual == pytest.approx(conic.value, rel=1e-6)
 
 
 def test_an_offset_is_in_the_expected_count():
