@@ -337,7 +337,7 @@ def graphs_rows(runs: Runs) -> list[dict[str, Any]]:
 
 
 PARTS = {
-    "speed": (speed, speed_rows, "5,000 sequences of 300 letters, alphabet of proteins; one thread of a busy machine."),
+    "speed": (speed, speed_rows, "5,000 sequences of 300 letters, alphabet of proteins; one thread."),
     "proteins": (
         proteins, proteins_rows,
         "Area under the ROC curve, one superfamily against the seven others, half of the 727 proteins to train on, "
