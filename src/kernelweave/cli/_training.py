@@ -70,7 +70,7 @@ def train(options: Options) -> Trained:
     frame = read(options.data, ids=ids, single=[*targets, *ids, *grouping], codes=targets)
     notes: list[str] = []
     frame = join_files(frame, views, identity, options.missing, read, notes)
-    y, task = _target(frame, options) if targets else (None, "novelty")
+    y, task = target_of(frame, options) if targets else (None, "novelty")
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
         if column is not None:
             require_column(frame, column, options.data, f" for {option}")
@@ -107,16 +107,18 @@ def train(options: Options) -> Trained:
         model.fit(X, y, **({name: groups} if groups is not None and hasattr(last, "cv") else {}))
     if options.gram:
         last.kernel_names_[:] = note.gram
-    # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    sentences = []
-    for warning in caught:
-        among_facts = issubclass(
-            warning.category, DegenerateModelWarning | GridEndWarning
-        )  # the fit is sound
-        if "kernelweave" in warning.category.__module__ and not among_facts:
-            sentences.append(str(warning.message))
     notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes)
+    return Trained(model, X, y, note, names, groups, sentences_of(caught), notes)
+
+
+def sentences_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return what the library says of a fit, without what its facts say as well; others may warn of anything."""
+    return list(dict.fromkeys(
+        str(warning.message)
+        for warning in caught
+        if "kernelweave" in warning.category.__module__
+        and not issubclass(warning.category, DegenerateModelWarning | GridEndWarning)  # the fit is sound
+    ))  # fmt: skip
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
@@ -161,7 +163,7 @@ def groups_of(frame: Any, note: Note) -> Any:
     return values.map(str).to_numpy(dtype=object)
 
 
-def _target(frame: Any, options: Options) -> tuple[Any, str]:
+def target_of(frame: Any, options: Options) -> tuple[Any, str]:
     """Return the targets and whether they are classes or numbers; name what is wrong with them."""
     require_column(frame, options.target, options.data, " for --target")
     y, task, what = frame[options.target], options.task, f"the target {options.target!r}"
@@ -287,11 +289,16 @@ def write_report(
 
     from .. import kernels as kw
     from .._output import write_whole
+    from ..inspection import final_estimator
+    from ..inspection.views import transformed
     from ..persistence import cleared
     from ..report import make_report
     from ._terminal import has_written, progress_line, write_out
 
     model, samples, note = trained.model, trained.X, trained.note
+    if note.pairs:  # the objects of a saved model are known as its last step takes them
+        trained = replace(trained, model=final_estimator(model), X=transformed(model, samples))
+        model, samples = trained.model, trained.X
     if note.gram:
         model = clone(model).set_params(kernels=kw.held(samples, note.gram))
         samples = np.arange(len(samples[0]))
@@ -299,7 +306,8 @@ def write_report(
         model = cleared(model, machine=True)
     page = make_report(
         trained.model, trained.X, trained.y, refit=(model, samples), n_folds=folds, groups=trained.groups,
-        note=note.as_dict(), row_names=trained.ids, title=title, progress=progress_line("report", quiet),
+        note=note.as_dict(), row_names=trained.ids, title=title, setting=note.pairs.get("setting"),
+        progress=progress_line("report", quiet),
     )  # fmt: skip
     if str(path) == "-":
         write_out(page)
@@ -389,6 +397,6 @@ def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any,
     for column in (note.target, note.id, note.fold_groups):
         if column is not None and column not in frame:
             raise ValueError(f"{data} has no column {column!r}, which the model was fitted with")
-    y, _ = _target(frame, Options(data, note.target, task=note.task))
+    y, _ = target_of(frame, Options(data, note.target, task=note.task))
     names = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
     return y, names, groups_of(frame, note)

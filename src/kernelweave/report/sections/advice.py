@@ -49,6 +49,8 @@ def _samples(subject: Subject) -> str:
 
 def _views(subject: Subject) -> str:
     """Say which view can be left out, or how many have no weight."""
+    if subject.setting is not None:  # the views of one side only
+        return ""
     subsets, worth = subsets_of_views(subject)
     if subsets is not None:
         return f'{escape(worth)} <a href="#subsets">Subsets</a>.'
