@@ -1,12 +1,12 @@
 """Pairs: responses of cell lines to drugs in every setting, and grids of a million pairs.
 
-Run ``python benchmarks/pairs.py``; ``--part response --setting left`` is one part of it.  Every fold keeps its results in
-``studies/results/pairs_runs.csv``, so that a run that was stopped goes on where it was; tables are written from what
+Run ``python benchmarks/pairs.py``; ``--part response --setting left`` is one part of it.  Every fold keeps its results
+in ``studies/results/pairs_runs.csv``, so that a run that was stopped goes on where it was; tables are written from what
 is there (``--write``).  The data come from the folder named by ``KERNELWEAVE_DATA``: ``pairs/drug_response.npz``, as
 published with pairwiseMKL (Cichonska et al. 2018), 124 drugs x 124 cell lines with 10 and 12 kernels.
 
-New pairs of known objects are in the published ten folds, C and kernels chosen on the published three inner folds; for new drugs,
-new cell lines and both new there are ten folds of ``PairKFold``, and inner folds of the same setting.
+New pairs of known objects are in the published ten folds, C and kernels chosen on the published three inner folds; for
+new drugs, new cell lines and both new there are ten folds of ``PairKFold``, and inner folds of the same setting.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def response_rows(runs: Runs) -> list[dict[str, Any]]:
             error = less.std(ddof=1) / np.sqrt(size) if size > 1 else np.nan
             rows.append({
                 "setting": called, "method": method, "RMSE": f"{values.mean():.3f}",
-                f"against the better plain one": f"{less.mean():+.3f} +- {error:.3f}" if less.any() else "itself",
+                "against the better plain one": f"{less.mean():+.3f} +- {error:.3f}" if less.any() else "itself",
                 "folds": size, "seconds a fold": f"{np.median(found[method][:, 1]):.1f}",
             })  # fmt: skip
     return rows
@@ -287,16 +287,17 @@ def speed_rows(runs: Runs) -> list[dict[str, Any]]:
 
 
 NOTES = {
-    "response": "Root mean squared error of the responses of 124 cell lines to 124 drugs (Cichonska et al. 2018), mean over ten "
-    "folds; *against the better plain one* is the mean paired difference from the better of mean kernel and two-step "
-    "ridge, with its standard error. New pairs: the published folds, on which pairwiseMKL is published with 1.682; "
-    "else folds of `PairKFold`. Everything is tuned on three inner folds of the same setting. *KronRLS*: the best of "
-    "120 pairs of kernels and seven ridges. *Two-step ridge*: mean kernels, two ridges of seven each. *Boosting*: "
-    "`HistGradientBoostingRegressor`, 500 trees at a rate of 0.05, on 20 components of the mean kernel of each side, not tuned. "
-    "*Mean kernel* and *l1*: 120 products. *Chosen in the setting*: `MKLRegressorCV(bank, cv=folds)`, norm and C, 166 "
-    "kernels with main effects and single objects. *REML*: the same kernels, no folds. Processor seconds, tuning included.",
-    "speed": "Squared loss, l1, to a relative gap of 1e-2; Gaussians on groups of four columns, generated objects. Matrices "
-    "of the sides are computed inside the seconds. One thread.",
+    "response": "Root mean squared error of the responses of 124 cell lines to 124 drugs (Cichonska et al. 2018), mean "
+    "over ten folds; *against the better plain one* is the mean paired difference from the better of mean kernel and "
+    "two-step ridge, with its standard error. New pairs: the published folds, on which pairwiseMKL is published with "
+    "1.682; else folds of `PairKFold`. Everything is tuned on three inner folds of the same setting. *KronRLS*: the "
+    "best of 120 pairs of kernels and seven ridges. *Two-step ridge*: mean kernels, two ridges of seven each. "
+    "*Boosting*: `HistGradientBoostingRegressor`, 500 trees at a rate of 0.05, on 20 components of the mean kernel of "
+    "each side, not tuned. *Mean kernel* and *l1*: 120 products. *Chosen in the setting*: `MKLRegressorCV(bank, "
+    "cv=folds)`, norm and C, 166 kernels with main effects and single objects. *REML*: the same kernels, no folds. "
+    "Processor seconds, tuning included.",
+    "speed": "Squared loss, l1, to a relative gap of 1e-2; Gaussians on groups of four columns, generated objects. "
+    "Matrices of the sides are computed inside the seconds. One thread.",
 }  # fmt: skip
 
 

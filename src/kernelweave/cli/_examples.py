@@ -264,5 +264,13 @@ EXAMPLES = {
         ),
     ),
     "survival": Example("patients whose death was seen or not yet (os_months, os_status), genes, clinic", _survival),
-    "pairs": Example("responses of cells to drugs, measured for some pairs, and what is known of both", _pairs),
+    "pairs": Example(
+        "responses of cells to drugs, measured for some pairs, and what is known of both", _pairs,
+        (
+            "kernelweave fit --left @drugs.csv --right @cells.csv --pairs @pairs.csv --target response --setting left "
+            "--model pairs.skops",
+            "kernelweave predict pairs.skops @new_pairs.csv -o responses.csv",
+            "kernelweave report pairs.skops @pairs.csv -o pairs.html",
+        ),
+    ),
 }  # fmt: skip

@@ -218,14 +218,14 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
 def _of_pairs(model: Any, known: dict[str, Any]) -> dict[str, Any]:
     """Return what there is to say of a model of pairs: the setting of its scores, and weights by side."""
     from ..inspection import pair_table
-    from ..report.pairs import expectation
+    from ..report.pairs import new_in
 
     table = pair_table(model)
     sides = (("left_kernels", table.sum(axis=1)), ("right_kernels", table.sum(axis=0)))
     return {
         "setting": known["setting"],
         "coverage": known["coverage"],
-        "expectation": expectation(known["setting"], (known["left_id"], known["right_id"])),
+        "new": new_in(known["setting"], (known["left_id"], known["right_id"])),
         "score_of_object_means": known.get("means"),
         **{name: {str(kernel): float(share) for kernel, share in sums.items()} for name, sums in sides},
     }
@@ -289,9 +289,9 @@ def in_words(facts: dict[str, Any]) -> str:
         lines.append(pairs["coverage"])
     if pairs and "cross_validated_score" in facts:
         lines.append(
-            f"{pairs['expectation']}: {facts['scoring']} {facts['cross_validated_score']:.3f} on such held-out pairs (of "
-            f"the best C and norm); always {nothing}: {facts['score_of_guessing']:.3f}; means of the known objects: "
-            f"{pairs['score_of_object_means']:.3f}"
+            f"what you may expect for {pairs['new']}: {facts['scoring']} {facts['cross_validated_score']:.3f} on such "
+            f"held-out pairs (of the best C and norm); always {nothing}: {facts['score_of_guessing']:.3f}; means of "
+            f"the objects, where known: {pairs['score_of_object_means']:.3f}"
         )
     elif "cross_validated_score" in facts and "score_of_guessing" in facts:
         lines.append(

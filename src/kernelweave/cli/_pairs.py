@@ -115,7 +115,7 @@ class _Side:
         self.noted: dict[str, Any] = {"views": {}, "columns": {}, "categories": {}}
 
     def find_id(self, pairs: Path, columns: Sequence[str], own: Sequence[str], grid: bool) -> str:
-        """Return the column of the pairs that names the objects; their own table has it as well, or names them first."""
+        """Return the column of the pairs that names the objects; in their own table it is that, or the first."""
         shared = [column for column in own if column in columns]
         name = self.asked_id or (
             own[0] if grid or own[0] in shared else shared[0] if len(shared) == 1 else None
@@ -149,15 +149,16 @@ class _Side:
         self.names = self.frame[self.id].tolist()
 
     def rows_of(self, ids: Any, pairs: Path, source: str, remedy: str) -> Any:
-        """Return the rows of the objects that pairs name; those that are unknown are listed with the rows of the pairs."""
+        """Return the rows of the objects that pairs name; unknown ones are listed, with the rows of the pairs."""
         unknown = ids[~ids.isin(self.names)]
         if len(unknown):
             groups = unknown.groupby(unknown, sort=False).groups
             listed = [f"{name!r} ({_rows(rows)})" for name, rows in list(groups.items())[:MOST_NAMES]]
             more = f" and {len(groups) - MOST_NAMES} more" if len(groups) > MOST_NAMES else ""
             raise ValueError(
-                f"{pairs} names {len(groups)} {self.which} object{'s' * (len(groups) > 1)} that {source} does not have: "
-                f"{', '.join(listed)}{more}{nearly_there(list(groups), self.names)}; {remedy}, or leave these pairs out"
+                f"{pairs} names {len(groups)} {self.which} object{'s' * (len(groups) > 1)} that {source} does not "
+                f"have: {', '.join(listed)}{more}{nearly_there(list(groups), self.names)}; {remedy}, or leave these "
+                "pairs out"
             )
         place = {name: row for row, name in enumerate(self.names)}
         return ids.map(place).to_numpy(dtype=np.intp)
@@ -178,6 +179,7 @@ class _Side:
             raise ValueError(f"{self.file} has no column beside {self.id!r} to learn from")
         for view in views:
             view.kernels = named_kernels(self.kernels) if self.kernels else view.kernels
+            view.columns = tuple(column for column in view.columns if column not in of_texts)
             view.pick(others)
         for view in texts:
             view.pick(columns)
@@ -252,8 +254,8 @@ def read_pairs(
         listed = [f"{a!r} with {b!r} ({_rows(rows)})" for (a, b), rows in groups[:MOST_NAMES]]
         more = f" and {len(groups) - MOST_NAMES} more" if len(groups) > MOST_NAMES else ""
         raise ValueError(
-            f"{path} has {len(groups)} pair{'s' * (len(groups) > 1)} more than once: {', '.join(listed)}{more}; keep one "
-            "row of each, with the mean for example"
+            f"{path} has {len(groups)} pair{'s' * (len(groups) > 1)} more than once: {', '.join(listed)}{more}; keep "
+            "one row of each, with the mean for example"
         )
     return frame
 
@@ -401,4 +403,4 @@ def new_pairs_for(
             )
         ids.append(objects.rows_of(frame[name], data, source, remedy))
         made.append(known)
-    return Pairs(*made, np.stack(ids, axis=1)), frame, remarks
+    return Pairs(made[0], made[1], np.stack(ids, axis=1)), frame, remarks

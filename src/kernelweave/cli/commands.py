@@ -96,9 +96,9 @@ def predict(
     zcat new.csv.gz | kernelweave predict model.skops - -o - > predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
-    with --id; of pairs both ids), the prediction, the decision values, and probabilities where the model has them (C chosen on folds, or
-    the logistic loss).  Names and classes are written as they are: give --spreadsheet where the file will be opened in
-    one.
+    with --id; of pairs both), the prediction, the decision values, and probabilities where the model has them (C chosen
+    on folds, or the logistic loss).  Names and classes are written as they are: give --spreadsheet where the file will
+    be opened in one.
     """
     sides = [Path(one.partition("=")[2] or one) for one in (*left, *right)]
     check_outputs({"--output": output}, input_files(data, views_file, [*gram, *sides], model, views), force)
