@@ -79,6 +79,7 @@ GALLERY = [
     "plot_gene_sets.py",
     "plot_encoding_model.py",
     "plot_breeding.py",
+    "plot_pairs.py",
     "plot_stability.py",
     "plot_uncertainty.py",
     "plot_noisy_labels.py",

@@ -28,11 +28,13 @@ def study(tmp_path_factory):
     call("example", "pairs", "-o", folder, "--force")
     pairs = pd.read_csv(folder / "pairs.csv")
     drugs = pd.read_csv(folder / "drugs.csv")
-    pairs.pivot(index="drug", columns="cell", values="response").rename_axis(columns=None).reset_index().to_csv(
-        folder / "grid.csv", index=False
-    )
+    pairs.pivot(index="drug", columns="cell", values="response").rename_axis(
+        columns=None
+    ).reset_index().to_csv(folder / "grid.csv", index=False)
     high = np.where(pairs["response"] > pairs["response"].median(), "yes", "no")
-    pairs.assign(response=high).rename(columns={"drug": "compound"}).to_csv(folder / "classes.csv", index=False)
+    pairs.assign(response=high).rename(columns={"drug": "compound"}).to_csv(
+        folder / "classes.csv", index=False
+    )
     drugs.iloc[:, [0, *range(1, 8)]].to_csv(folder / "first.csv", index=False)
     drugs.iloc[:, [0, *range(8, 15)]][::-1].to_csv(folder / "second.csv", index=False)
     drugs[:2].assign(drug=["N1", "N2"]).to_csv(folder / "new_drugs.csv", index=False)
@@ -99,7 +101,9 @@ def other_model():
 
 
 def test_scores_are_those_of_the_setting():
-    facts = json.loads(call(*FIT, "--setting", "left", "--kernels", "linear", "--folds", "3", "--json").stdout)
+    facts = json.loads(
+        call(*FIT, "--setting", "left", "--kernels", "linear", "--folds", "3", "--json").stdout
+    )
     X, y = read()
     folds = PairKFold(3, setting="left", random_state=0)
     model = MKLRegressorCV(kw.pairs(kw.linear(), kw.linear()), cv=folds, center=False).fit(X, y)
@@ -122,23 +126,26 @@ def test_a_table_of_left_by_right_objects_is_the_same():
 
 
 def test_several_tables_texts_and_matrices():
-    drugs = pd.read_csv("drugs.csv")
+    (X, y), drugs = read(), pd.read_csv("drugs.csv")
     smiles = ["CCO" * (1 + k % 4) + "N" * (k % 3) for k in range(len(drugs))]
     pd.read_csv("cells.csv").assign(kind=["a", "b"] * 10).to_csv("cells.csv", index=False)
     pd.read_csv("first.csv").assign(smiles=smiles).to_csv("first.csv", index=False)
     words = ("--left", "drugs=first.csv", "--left", "more=second.csv", "--objects", "smiles=spectrum:2", "--right",
              "cells.csv", "--pairs", "pairs.csv", "--target", "response", *FIXED)  # fmt: skip
     facts = json.loads(call("fit", *words, "--model", "m.skops", "--json").stdout)
-    assert {"linear on drugs", "linear on more", "spectrum(k=2) on smiles"} <= set(facts["pairs"]["left_kernels"])
+    assert {"linear on drugs", "linear on more", "spectrum(k=2) on smiles"} <= set(
+        facts["pairs"]["left_kernels"]
+    )
     call("predict", "m.skops", "new_pairs.csv", "--right", "cells.csv", "-o", "p.csv")
     assert call("predict", "m.skops", "new_pairs.csv", "-o", "q.csv").exit_code == 0
-    np.testing.assert_allclose(*(pd.read_csv(f"{name}.csv")["predicted response"] for name in "pq"), rtol=1e-8)
+    np.testing.assert_allclose(
+        *(pd.read_csv(f"{name}.csv")["predicted response"] for name in "pq"), rtol=1e-8
+    )
     said = call("predict", "m.skops", "new_pairs.csv", "--left", "mor=second.csv", "-o", "r.csv", code=2)
     assert "Did you mean 'more'?" in said.stderr
     Z = StandardScaler().fit_transform(drugs.iloc[:, 1:])
     np.save("gram.npy", Z @ Z.T)
     call(*FIT, "--left-gram", "gram.npy", *FIXED[:2], "--right-kernels", "linear", "--model", "g.skops")
-    X, y = read()
     cells = np.column_stack([X.right.objects, np.tile(np.eye(2), (10, 1))])
     right = Pairs(X.left.objects, cells, X.index, left_names=X.left.names, right_names=X.right.names)
     model = MKLRegressor(kw.pairs(kw.linear(), kw.linear()), C=3.0).fit(right, y)
@@ -152,16 +159,25 @@ def test_several_tables_texts_and_matrices():
 def test_classes_whose_column_is_called_otherwise():
     words = [word if word != "pairs.csv" else "classes.csv" for word in FIT]
     assert "say with --left-id which column" in call(*words, code=1).stderr.replace("\n", " ")
-    done = call(*words, "--left-id", "compound", "--kernels", "linear", "--folds", "2", "--model", "m.skops", "--json")
+    done = call(
+        *words, "--left-id", "compound", "--kernels", "linear", "--folds", "2", "--model", "m.skops", "--json"
+    )
     facts = json.loads(done.stdout)
     assert (facts["loss"], facts["classes"]) == ("logistic", ["no", "yes"])
-    assert facts["cross_validated_score"] > max(facts["score_of_guessing"], facts["pairs"]["score_of_object_means"])
+    assert facts["cross_validated_score"] > max(
+        facts["score_of_guessing"], facts["pairs"]["score_of_object_means"]
+    )
     assert "named by 'compound' of classes.csv and by 'drug' of drugs.csv" in done.stderr
     pd.read_csv("new_pairs.csv").rename(columns={"drug": "compound"}).to_csv("new.csv", index=False)
     call("predict", "m.skops", "new.csv", "-o", "p.csv")
     assert "probability of yes" in pd.read_csv("p.csv")
-    assert "only models of single samples" in call("compare", "m.skops", "x.skops", "classes.csv", code=1).stderr
-    assert "what you may expect for a new pair of a known compound and a known cell" in call("inspect", "m.skops").stdout
+    assert (
+        "only models of single samples" in call("compare", "m.skops", "x.skops", "classes.csv", code=1).stderr
+    )
+    assert (
+        "what you may expect for a new pair of a known compound and a known cell"
+        in call("inspect", "m.skops").stdout
+    )
 
 
 def edited(name, change):
@@ -171,7 +187,10 @@ def edited(name, change):
 
 
 def test_unknown_ids_are_listed_with_their_rows():
-    edited("pairs.csv", lambda f: f.assign(drug=f["drug"].where(~f.index.isin([3, 17]), "D99").where(f.index != 5, "d01")))
+    edited(
+        "pairs.csv",
+        lambda f: f.assign(drug=f["drug"].where(~f.index.isin([3, 17]), "D99").where(f.index != 5, "d01")),
+    )
     said = call(*FIT, code=1).stderr.replace("\n", " ")
     assert "names 2 left objects that drugs.csv does not have: 'D99' (rows 3, 17), 'd01' (row 5)" in said
     assert "'d01' here is 'D01' there" in said
@@ -180,7 +199,9 @@ def test_unknown_ids_are_listed_with_their_rows():
 def test_pairs_that_are_there_twice():
     edited("pairs.csv", lambda f: pd.concat([f, f.iloc[[4]]]))
     drug, cell, _ = pd.read_csv("pairs.csv").iloc[4]
-    assert f"has 1 pair more than once: {drug!r} with {cell!r} (rows 4, 300)" in call(*FIT, code=1).stderr.replace("\n", " ")
+    assert f"has 1 pair more than once: {drug!r} with {cell!r} (rows 4, 300)" in call(
+        *FIT, code=1
+    ).stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

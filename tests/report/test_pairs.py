@@ -16,7 +16,9 @@ RNG = np.random.default_rng(0)
 LEFT, RIGHT = RNG.normal(size=(14, 3)), RNG.normal(size=(11, 3))
 TABLE = LEFT @ RIGHT.T + LEFT[:, :1] + 0.1 * RNG.normal(size=(14, 11))
 TABLE[RNG.random(TABLE.shape) < 0.25] = np.nan
-X = Pairs.from_grid(LEFT, RIGHT, TABLE, left_names=[f"d{i}" for i in range(14)], right_names=list("abcdefghijk"))
+X = Pairs.from_grid(
+    LEFT, RIGHT, TABLE, left_names=[f"d{i}" for i in range(14)], right_names=list("abcdefghijk")
+)
 Y = X.labels
 BANK = kw.pairs(kw.linear(), kw.linear() + kw.gaussian(2.0))
 
@@ -62,7 +64,9 @@ def cells(page, caption):
 
 def test_a_regression():
     model = MKLRegressorCV(BANK, Cs=[1.0, 10.0], cv=PairKFold(3, setting="right")).fit(X, Y)
-    page = make_report(model, X, Y, n_folds=3, n_repeats=1, note={"pairs": {"left_id": "drug", "right_id": "cell"}})
+    page = make_report(
+        model, X, Y, n_folds=3, n_repeats=1, note={"pairs": {"left_id": "drug", "right_id": "cell"}}
+    )
     rows = {row[0]: row[1:] for row in cells(page, "Held-out R²")}
     assert list(rows) == [
         "a new pair of a known drug and a known cell", "a new drug", "a new cell (this page)", "a new drug with a new cell",
@@ -76,7 +80,10 @@ def test_a_regression():
     scores = [again.fit(X[a], Y[a]).score(X[b], Y[b]) for a, b in splits]
     assert float(rows["a new drug"][0]) == pytest.approx(np.mean(scores), abs=2e-3)
     table = inspection.pair_table(model, margins=True)
-    for caption, sums in (("Weights by kernel of drug", table["all"]), ("Weights by kernel of cell", table.loc["all"])):
+    for caption, sums in (
+        ("Weights by kernel of drug", table["all"]),
+        ("Weights by kernel of cell", table.loc["all"]),
+    ):
         for name, weight, _ in cells(page, caption):
             assert float(weight.replace("&lt;", "").replace("<", "")) == pytest.approx(sums[name], abs=1.1e-3)
     assert f"{len(X)} of 154 pairs were measured ({100 * len(X) / 154:.1f}" in page

@@ -270,7 +270,6 @@ EXAMPLES = {
             "kernelweave fit --left @drugs.csv --right @cells.csv --pairs @pairs.csv --target response --setting left "
             "--model pairs.skops",
             "kernelweave predict pairs.skops @new_pairs.csv -o responses.csv",
-            "kernelweave report pairs.skops @pairs.csv -o pairs.html",
         ),
     ),
 }  # fmt: skip
