@@ -241,9 +241,11 @@ def _on_kernels(model: Any, fitted: Any, classify: bool) -> list[Method]:
         mean = clone(model).set_params(norm="uniform", solver="auto")
         if chooses:
             mean.set_params(norms=None)
-            if model.criterion != "convex":
-                mean.set_params(criterion="convex")
-        about += ", C chosen as for the model" if chooses else ", at the same C"
+        evidence = chooses and getattr(model, "criterion", "convex") != "convex"
+        if evidence:
+            mean.set_params(criterion="convex")
+        chosen = ", C by cross-validation" if evidence else ", C chosen as for the model"
+        about += chosen if chooses else ", at the same C"
     else:
         mean = MeanKernelRidgeRegressor(model.kernels, missing=missing)
         about += ", C by leave-one-out"
