@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import MKLRegressor, MKLRegressorCV, PairKFold, Pairs
 from kernelweave import kernels as kw
 from kernelweave.persistence import load
-from kernelweave.report.pairs import ObjectMeans
 
 from .commands import call
 
@@ -109,8 +108,6 @@ def test_scores_are_those_of_the_setting():
     model = MKLRegressorCV(kw.pairs(kw.linear(), kw.linear()), cv=folds, center=False).fit(X, y)
     assert facts["cross_validated_score"] == pytest.approx(model.best_score_, rel=1e-6)
     assert facts["cross_validated_score"] > facts["score_of_guessing"] + 0.3
-    scores = [ObjectMeans().fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds.split(X)]
-    assert facts["pairs"]["score_of_object_means"] == pytest.approx(np.mean(scores))
     words = call(*FIT, "--setting", "left", "--kernels", "linear", "--folds", "3").stdout
     assert "what you may expect for a new drug: R2 0." in words
     assert "left kernel" in words
@@ -164,9 +161,7 @@ def test_classes_whose_column_is_called_otherwise():
     )
     facts = json.loads(done.stdout)
     assert (facts["loss"], facts["classes"]) == ("logistic", ["no", "yes"])
-    assert facts["cross_validated_score"] > max(
-        facts["score_of_guessing"], facts["pairs"]["score_of_object_means"]
-    )
+    assert facts["cross_validated_score"] > facts["score_of_guessing"] + 0.2
     assert "named by 'compound' of classes.csv and by 'drug' of drugs.csv" in done.stderr
     pd.read_csv("new_pairs.csv").rename(columns={"drug": "compound"}).to_csv("new.csv", index=False)
     call("predict", "m.skops", "new.csv", "-o", "p.csv")

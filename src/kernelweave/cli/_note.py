@@ -86,16 +86,14 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         return isinstance(values, list) and all(isinstance(text, str) for text in values)
 
     def is_pairs(known: Any) -> bool:
-        if not known:
-            return known is None or known == {}
-        sides = [known.get(side) for side in ("left", "right")] if isinstance(known, dict) else [None]
-        return all(isinstance(known.get(key), str) for key in ("setting", "left_id", "right_id", "coverage")) and all(
-            isinstance(side, dict) and isinstance(side.get("id"), str)
-            and all(isinstance(side.get(key), dict) for key in ("views", "columns", "categories"))
-            and all(are_texts(columns) for columns in [*side["views"].values(), *side["categories"].values()])
-            and all(kind in COLUMNS for kind in side["columns"].values())
-            for side in sides
-        )  # fmt: skip
+        texts, sides = ("setting", "left_id", "right_id", "coverage"), ("left", "right")
+        return isinstance(known, dict) and (
+            not known
+            or (
+                all(isinstance(known.get(key), str) for key in texts)
+                and all(isinstance(known.get(key), dict) and are_texts(list(known[key])) for key in sides)
+            )
+        )
 
     columns, na, reading, rows = note["columns"], note.get("na"), note.get("reading"), note.get("rows")
     # of the remarks only the new names of columns are used again
@@ -107,7 +105,7 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         "id": is_text(note.get("id")),
         "fold_groups": is_text(note.get("fold_groups")),
         "na": na is None or are_texts(na),
-        "pairs": is_pairs(note.get("pairs")),
+        "pairs": is_pairs(note.get("pairs", {})),
         "reading": isinstance(renamed, dict) and are_texts(list(renamed.values())),
         "rows": type(rows) is int and rows > 0,
         "strip": isinstance(note.get("strip"), bool | None),
@@ -226,7 +224,6 @@ def _of_pairs(model: Any, known: dict[str, Any]) -> dict[str, Any]:
         "setting": known["setting"],
         "coverage": known["coverage"],
         "new": new_in(known["setting"], (known["left_id"], known["right_id"])),
-        "score_of_object_means": known.get("means"),
         **{name: {str(kernel): float(share) for kernel, share in sums.items()} for name, sums in sides},
     }
 
@@ -290,8 +287,7 @@ def in_words(facts: dict[str, Any]) -> str:
     if pairs and "cross_validated_score" in facts:
         lines.append(
             f"what you may expect for {pairs['new']}: {facts['scoring']} {facts['cross_validated_score']:.3f} on such "
-            f"held-out pairs (of the best C and norm); always {nothing}: {facts['score_of_guessing']:.3f}; means of "
-            f"the objects, where known: {pairs['score_of_object_means']:.3f}"
+            f"held-out pairs (of the best C and norm); always {nothing}: {facts['score_of_guessing']:.3f}"
         )
     elif "cross_validated_score" in facts and "score_of_guessing" in facts:
         lines.append(

@@ -14,7 +14,7 @@ from click import UsageError
 
 from .._components import nearest
 from ._note import Note
-from ._options import Options, estimator_for, named_kernels
+from ._options import Options, estimator_for, named_kernels, score_of_guessing
 from ._tables import STANDARD, Format, Remarks, read_table
 from ._training import Trained, gram_matrices, sentences_of, target_of
 from ._views import (
@@ -322,13 +322,12 @@ def train_pairs(options: Options) -> Trained:
     last = estimator_for(kw.pairs(left_kernels, right_kernels), task, options, y, None)
     if options.chooses:
         last.set_params(cv=splitter)
-    guessing, means = _scores_of_guessing(X, y, classify, splits, options.scoring)
     known = {side.which: {"id": side.id, **side.noted} for side in sides}
     note = Note(
         path.name, options.target, task, None, len(frame), na=list(options.form.missing), strip=options.form.strip,
-        folds=options.folds, guessing=guessing, reading=remarks.as_dict(),
+        folds=options.folds, guessing=score_of_guessing(options, task, y), reading=remarks.as_dict(),
         pairs=known
-        | {"setting": setting, "left_id": ids[0], "right_id": ids[1], "coverage": repr(X), "means": means},
+        | {"setting": setting, "left_id": ids[0], "right_id": ids[1], "coverage": repr(X)},
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -342,29 +341,6 @@ def pair_names(frame: Any, note: Note) -> list[str]:
     """Return what the pairs are called in reports."""
     lefts, rights = (frame[note.pairs[f"{which}_id"]] for which in SIDES)
     return [f"{a} x {b}" for a, b in zip(lefts, rights, strict=True)]
-
-
-def _scores_of_guessing(
-    X: Any, y: Any, classify: bool, splits: Sequence[Any], scoring: str | None
-) -> tuple[float, float]:
-    """Return what the most frequent class (or the mean), and the means of both objects, score on these folds."""
-    from sklearn.dummy import DummyClassifier, DummyRegressor
-    from sklearn.metrics import get_scorer
-
-    from ..report.pairs import ObjectMeans, ObjectShares
-
-    score = get_scorer(scoring or ("accuracy" if classify else "r2"))
-    guesses: list[Any] = (
-        [DummyClassifier(), ObjectShares()] if classify else [DummyRegressor(), ObjectMeans()]
-    )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = [[score(guess.fit(X[a], y[a]), X[b], y[b]) for a, b in splits] for guess in guesses]
-    except (ValueError, TypeError, AttributeError) as error:
-        task = "classification" if classify else "regression"
-        raise ValueError(f"--scoring {scoring} does not go with this target ({task}): {error}") from None
-    return float(np.mean(found[0])), float(np.mean(found[1]))
 
 
 def new_pairs_for(

@@ -232,18 +232,6 @@ def measured_section(subject: Subject) -> str:
     return f'<h2 id="measured">What was measured</h2><p>{escape(text)}.</p>{figure(picture, caption)}'
 
 
-def heaviest_sides(subject: Subject) -> str:
-    """Say which kernel of each side has the most weight."""
-    from ..inspection import pair_table
-
-    shares = pair_table(subject.model)
-    said = [
-        f"of {name} “{sums.idxmax()}”, with {percent(float(sums.max()), 0)} of it"
-        for name, sums in zip(names_of(subject), (shares.sum(axis=1), shares.sum(axis=0)), strict=True)
-    ]
-    return f"The kernels with the most weight are {', and '.join(said)}."
-
-
 def sides_section(subject: Subject) -> str:
     """Return the weights of all products as a table of left by right kernels, and its margins with their ranges."""
     from ..inspection import pair_table

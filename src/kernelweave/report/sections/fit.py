@@ -16,7 +16,6 @@ from ...displays import ConvergenceDisplay
 from ...estimators.fitted import WeightOrigin, weight_origin
 from .._html import WIDTH, drawn, figure, folded, number, percent, short, table
 from .._refits import Measured, Refits, Subject
-from ..pairs import heaviest_sides
 
 
 def findings_section(subject: Subject) -> str:
@@ -97,7 +96,7 @@ def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
     if origin.nothing:
         return f"{origin.sentence} They say nothing about which views or kernels matter."
     if subject.setting is not None:
-        return heaviest_sides(subject)
+        return "The weights of both sides are below."
     views = refits.stability.among(origin.learnt).by_view().sort_values("weight", ascending=False)
     if len(refits.stability.view_names) <= 1:
         return f"All {m} kernels look at the same features."
