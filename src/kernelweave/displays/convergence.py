@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import check_choice
 from .colours import ACCENT, FAINT, INK, LINES, Display, axes_to_draw_on
 
 _X_LABELS = {"passes": "passes over the bank", "seconds": "seconds", "iteration": "iteration"}
@@ -114,11 +115,8 @@ class ConvergenceDisplay(Display):
         **kwargs
             For ``Axes.plot``.
         """
-        if kind not in ("bounds", "gap"):
-            raise ValueError(f"kind must be 'bounds' or 'gap', got {kind!r}")
-        if x not in _X_LABELS or x not in self.trace:
-            there = [name for name in _X_LABELS if name in self.trace]
-            raise ValueError(f"x must be one of {', '.join(there)}, got {x!r}")
+        check_choice("kind", kind, ("bounds", "gap"))
+        check_choice("x", x, [name for name in _X_LABELS if name in self.trace])
         wanted = self.problems if problem is None else [problem]
         if problem is not None and problem not in self.problems:
             raise ValueError(f"unknown problem {problem!r}: the trace has {self.problems}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import check_choice
 from ..inspection import group_table, kernel_families
 from ..inspection.views import kernel_groups
 from .colours import ACCENT, FAINT, INK, LINES, Display, axes_to_draw_on, shorten, tidy
@@ -419,8 +420,7 @@ class PathDisplay(Display):
         **kwargs
             For ``Axes.plot``.
         """
-        if kind not in ("weights", "scores"):
-            raise ValueError(f"kind must be 'weights' or 'scores', got {kind!r}")
+        check_choice("kind", kind, ("weights", "scores"))
         if (self.weights if kind == "weights" else self.scores) is None:
             raise ValueError(f"there are no {kind} to draw")
         ax = axes_to_draw_on(ax, (6.8, 4.0))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
-from .._components import check_switch, store_parameters
+from .._components import check_choice, check_switch, check_whole, store_parameters
 from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._numerics.namespace import to_numpy
@@ -207,10 +206,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     ) -> tuple[Training, Plan, Array, Array]:
         """Check the input; return samples, the plan for their kernels, targets ``(n,)`` or ``(n, t)`` and weights."""
         X, y = self._joined(X, y)
-        if self.multi_output not in MULTI_OUTPUT:
-            raise ValueError(
-                f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
-            )
+        check_choice("multi_output", self.multi_output, MULTI_OUTPUT)
         check_switch("leave_one_out", self.leave_one_out)
         if self.leave_one_out and not plan.loss.least_squares:
             raise ValueError(
@@ -548,14 +544,8 @@ class MKLRegressorCV(MKLRegressor):
         return Plan.of(self, self._loss(n_classes), self.C, "l1" if open_norm else None)
 
     def _check_options(self, plan: Plan, groups: Column) -> None:
-        if self.criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {self.criterion!r}")
-        if self.targets_in_batch is not None and not (
-            isinstance(self.targets_in_batch, Integral) and self.targets_in_batch >= 1
-        ):
-            raise ValueError(
-                f"targets_in_batch must be a whole number >= 1 or None, got {self.targets_in_batch!r}"
-            )
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_whole("targets_in_batch", self.targets_in_batch, or_none=True)
         if self.leave_one_out and self.criterion != "convex":
             raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
