@@ -141,7 +141,7 @@ def test_from_plain_arrays(ax):
 
 
 def test_wrong_requests(binary, ax):
-    with pytest.raises(ValueError, match="'bounds' or 'gap'"):
+    with pytest.raises(ValueError, match="kind must be one of bounds, gap"):
         ConvergenceDisplay.from_estimator(binary, ax=ax, kind="loss")
     with pytest.raises(ValueError, match="x must be one of passes, seconds, iteration"):
         ConvergenceDisplay.from_estimator(binary, ax=ax, x="time")

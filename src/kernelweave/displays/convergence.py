@@ -141,7 +141,6 @@ class ConvergenceDisplay(Display):
             floor = max(low, last - (high - last) - 0.35 * abs(last))
             margin = 0.05 * (high - floor) or 1.0
             ax.set_ylim(floor - margin, high + margin)
-            ax.set_ylabel("objective")
             ax.legend(frameon=False, loc="upper right")  # above the primal value, where it has fallen
         else:
             shades = np.linspace(0.0, 0.65, len(wanted))
@@ -160,15 +159,14 @@ class ConvergenceDisplay(Display):
                     f"asked for: {self.tol:g}", (0.01, self.tol), xycoords=("axes fraction", "data"),
                     xytext=(0, 3), textcoords="offset points", va="bottom", color=ACCENT, fontsize="small",
                 )  # fmt: skip
-            ax.set_ylabel("relative gap")
             if len(wanted) > 1:
                 columns = 1 + (len(wanted) - 1) // 6
                 ax.legend(title=self.several, frameon=False, ncols=columns, fontsize="small")
         title = "bounds of the optimum" if kind == "bounds" else "relative gap"
-        ax.set_title(f"{self.solver}: {title}" if self.solver else title.capitalize())
-        ax.set_xlabel(_X_LABELS[x])
         if x == "iteration":
             from matplotlib.ticker import MaxNLocator
 
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return self._drawn_on(ax, "y")
+        title = f"{self.solver}: {title}" if self.solver else title.capitalize()
+        ylabel = "objective" if kind == "bounds" else "relative gap"
+        return self._drawn_on(ax, "y", title=title, xlabel=_X_LABELS[x], ylabel=ylabel)

@@ -23,15 +23,7 @@ from ..solvers import Stop
 from ._base import facts_of
 from ._bind import Bound, fold_bank
 from ._fitting import plain
-from ._parameters import (
-    Bytes,
-    ClassWeights,
-    Column,
-    KernelsLike,
-    RandomSeed,
-    Samples,
-    Splits,
-)
+from ._parameters import Bytes, ClassWeights, Column, KernelsLike, RandomSeed, Samples, Splits
 from ._plan import BankPlan, Plan, Task, refuse_fixed_parts, seed_of
 from .baselines import only
 from .classifier import Labelled, MKLClassifier
