@@ -24,9 +24,10 @@ from ..banks import Bank, KernelFunction, support
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
+from ..kernels.pairwise import only_identity
 from ..losses import Loss, make_loss
 from ..solvers import final_status
-from ._base import BaseMKL, facts_of, findings_of_weights
+from ._base import BaseMKL, facts_of
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import (
     EVIDENCE,
@@ -528,7 +529,8 @@ class MKLRegressorCV(MKLRegressor):
             set_optional(self, name, None)
         splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
         if self.criterion == "convex":
-            self._fit_convex(training, plan, self._tasks(Y, weight, plan, known), splits())
+            tasks = self._tasks(Y, weight, plan, known)
+            self._fit_convex(self._searches(training, plan, tasks, splits()), plan)
             return self
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         if known is not None:
@@ -583,10 +585,8 @@ class MKLRegressorCV(MKLRegressor):
         if groups is not None and self.criterion != "folds":
             raise ValueError(f"groups are for criterion='folds' or 'convex', {self.criterion!r} has no folds")
 
-    def _fit_convex(self, training: Training, plan: Plan, tasks: list[Task], splits: Splits) -> None:
-        """Choose C and norm by cross-validation, and fit."""
-        import pandas as pd
-
+    def _searches(self, training: Training, plan: Plan, tasks: list[Task], splits: Splits) -> list[Search]:
+        """Return the search of every target, or quantile, that has C and norm to itself."""
         Cs = checked_Cs(self.Cs)
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
@@ -595,19 +595,26 @@ class MKLRegressorCV(MKLRegressor):
         default = even[0] if even and open_norm and training.kind == "pairs" else None
         stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
-            name = f"scoring={self.scoring!r}"
             for task in tasks:
-                score = partial(self._scores_of, task)
-                refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
-        bound, several = bind(training, plan.bank), len(tasks) > 1
-        tasks = _settled(tasks, bound.bank)
-        searches = [
+                refuse_undefined_scores(
+                    partial(self._scores_of, task), [task], splits, f"scoring={self.scoring!r}",
+                    "neg_mean_squared_error",
+                )  # fmt: skip
+        bound = bind(training, plan.bank)
+        return [
             Search(
                 bound, [task], plans, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
                 default, task.loss.error,
             )
-            for task in tasks
+            for task in _settled(tasks, bound.bank)
         ]  # fmt: skip
+
+    def _fit_convex(self, searches: list[Search], plan: Plan) -> None:
+        """Choose C and norm by cross-validation, and fit."""
+        import pandas as pd
+
+        bound, tasks, Cs = searches[0].bound, [search.tasks[0] for search in searches], searches[0].Cs
+        several = len(tasks) > 1
         chosen = [search.choose() for search in searches]
         named = [{"target": task.label} if several else {} for task in tasks]
         tables = [one.table.assign(**label) for one, label in zip(chosen, named, strict=True)]
@@ -722,7 +729,7 @@ class MKLRegressorCV(MKLRegressor):
         FittedModel(
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
             learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="",
-            findings=(*bound.findings, *findings_of_weights(bound, weights)),
+            findings=(*bound.findings, *only_identity(bound.bank.kernels, weights)),
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
             solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,

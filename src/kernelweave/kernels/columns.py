@@ -58,6 +58,10 @@ def _selected(selector: Any, schema: Schema) -> tuple[Any, ...]:
     return chosen if isinstance(chosen, tuple) else (chosen,)
 
 
+def _are_positions(columns: Any) -> bool:
+    return isinstance(columns, tuple) and bool(columns) and all(type(column) is int for column in columns)
+
+
 def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     """Return the positions that ``columns`` means, and whether it is one column and no list.
 
@@ -70,8 +74,8 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     """
     n = schema.n_features
     # settled before: a view may have thousands, and be asked for often
-    settled = isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)
-    if settled and n and len(set(columns)) == len(columns) and 0 <= min(columns) <= max(columns) < n:
+    known = n and _are_positions(columns) and len(set(columns)) == len(columns)
+    if known and 0 <= min(columns) <= max(columns) < n:
         return columns, False
     asked = columns = plain_columns(columns)
     if callable(columns):
@@ -375,8 +379,7 @@ class OnColumns(Wrapper, passes_on="is_settled"):
         return self._among_chosen(self.kernel.linear_columns)
 
     def _among_chosen(self, of: Callable[[int], np.ndarray | None]) -> np.ndarray | None:
-        positions = isinstance(self.columns, tuple) and all(type(column) is int for column in self.columns)
-        if not positions:
+        if not _are_positions(self.columns):
             return None
         used = of(len(self.columns))
         return None if used is None else np.asarray(self.columns, dtype=np.intp)[used]
