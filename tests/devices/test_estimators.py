@@ -148,16 +148,6 @@ def test_bad_options(options, message):
         MKLClassifier(**options).fit(*_binary())
 
 
-def test_torch_is_not_imported_without_a_device():
-    import subprocess
-
-    code = (
-        "import sys\nfrom kernelweave import MKLClassifier, MKLRegressor, kernels, banks, solvers\n"
-        "MKLClassifier(kernels.gaussian(1.0))._plan()\nassert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_a_fit_on_half_precision_goes_on_until_the_exact_gap_is_there():
     X, y = _binary()
     model = MKLClassifier(BANK, norm=2.0, C=50.0, device="cpu", dtype="bfloat16", storage="dense", tol=1e-3)

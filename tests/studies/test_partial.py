@@ -36,7 +36,9 @@ def drawn(report, figure):
 
 
 @pytest.mark.gate_runs(only=lambda study, part, names: len(names) == 2)
-@pytest.mark.parametrize("names", [("first third", "one value of column 2"), tuple(BEGINNINGS)], ids=["two", "all"])
+@pytest.mark.parametrize(
+    "names", [("first third", "one value of column 2"), tuple(BEGINNINGS)], ids=["two", "all"]
+)
 @pytest.mark.parametrize(("study", "part"), PARTS, ids=[f"{study}-{part.name}" for study, part in PARTS])
 def test_some_of_the_runs_decide_nothing(study, part, names, tmp_path, capsys, monkeypatch):
     """Rows of the runs in studies/results, of which some are left out, go through the whole mechanism."""
