@@ -117,6 +117,13 @@ def test_no_gpu(monkeypatch):
         MKLClassifier(device="cuda").fit(*_binary())
 
 
+def test_a_gpu_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ValueError, match=r"device='cuda:7' was asked for, but torch sees 2 GPU\(s\)"):
+        MKLClassifier(device="cuda:7").fit(*_binary())
+
+
 def test_no_apple_gpu(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(ValueError, match="no Apple GPU"):
