@@ -158,6 +158,8 @@ def expected_section(subject: Subject) -> str:
             missing += f'<p class="quiet">Not shown, {escape(what)}: {escape(str(error))}.</p>'
             continue
         means = [float(np.nanmean(values)) for values in scores.values()]
+        if setting == subject.setting:
+            means[0] = refits.ours.measures[kind.name].mean
         rows.append([what, *((mean, kind.shown(mean)) for mean in means), len(splits)])
     text = (
         "How good a model of pairs is depends on what is new in a pair. This page is about "
@@ -191,8 +193,8 @@ def measured_section(subject: Subject) -> str:
     for axis, name in enumerate(names):
         counts = there.sum(axis=1 - axis)
         some = np.flatnonzero(counts)
-        text += f"; of each {name} {np.median(counts[some]):g} in the middle ({counts[some].min()} to {counts.max()})"
-        text += f", of {counts.size - some.size} none" if counts.size > some.size else ""
+        text += f"; a median of {np.median(counts[some]):g} of each {name} ({counts[some].min()} to {counts.max()})"
+        text += f", {counts.size - some.size} have none" if counts.size > some.size else ""
         some = some[np.argsort(np.nansum(known, axis=1 - axis)[some] / counts[some], kind="stable")]
         order.append(some[np.unique(np.linspace(0, some.size - 1, min(some.size, MOST_DRAWN)).astype(int))])
     every = X[np.zeros(order[0].size * order[1].size, dtype=int)]
@@ -211,7 +213,9 @@ def measured_section(subject: Subject) -> str:
             axes[name].set(xticks=[], yticks=[], xlabel=names[1])
         axes["known"].set_ylabel(names[0])
         axes["said"].set_title("predicted, all pairs")
-        canvas.colorbar(shown, ax=axes["said"], fraction=0.06, pad=0.02)
+        bar = canvas.colorbar(shown, ax=axes["said"], fraction=0.06, pad=0.02)
+        if classes is not None:
+            bar.set_ticks(range(len(classes)), labels=[shorten(str(label), 16) for label in classes])
         counts = [there.sum(axis=1 - axis)[order[axis]] for axis in (0, 1)]
         axes["top"].bar(range(counts[1].size), counts[1], width=1.0, color=INK)
         axes["top"].set(xlim=(-0.5, counts[1].size - 0.5), xticks=[], title="measured")
@@ -224,8 +228,6 @@ def measured_section(subject: Subject) -> str:
         "Tables of left by right objects: what was measured, and what is predicted; bars count measured pairs"
     )
     caption = "In the order of their means; bars count measured pairs, empty cells were not measured."
-    if classes is not None:
-        caption += f" Colours are {', '.join(f'{k}: “{label}”' for k, label in enumerate(classes))}."
     if max(there.shape) > MOST_DRAWN:
         caption += f" At most {MOST_DRAWN} objects of a side are drawn, from the lowest to the highest mean."
     picture = drawn(draw, (WIDTH, 4.6), what, "measured")

@@ -85,6 +85,8 @@ def _norm(subject: Subject) -> str:
     ours, theirs = (method.measures[refits.main.name] for method in (refits.ours, mean))
     if theirs.p_value < 0.05 and theirs.mean > ours.mean:
         return "Equal weights are better here: try norm 2, or uniform."
+    if subject.setting is not None:
+        return ""
     views = refits.stability.among(origin.learnt).by_view()
     sparse = bool(np.any(refits.stability.reference[origin.learnt] == 0))
     if sparse and len(views) > 1 and float((views["high"] - views["low"]).max()) > WIDE:
