@@ -191,6 +191,15 @@ def test_unknown_ids_are_listed_with_their_rows():
     assert "'d01' here is 'D01' there" in said
 
 
+def test_a_table_of_pairs_has_rows_too():
+    edited(
+        "grid.csv",
+        lambda f: f.rename(columns={"C03": "C99"}).assign(drug=f["drug"].where(f.index != 2, "D98")),
+    )
+    said = call(*(word if word != "pairs.csv" else "grid.csv" for word in FIT), code=1).stderr
+    assert "1 left object that drugs.csv does not have: 'D98' (row 2)" in said.replace("\n", " ")
+
+
 def test_pairs_that_are_there_twice():
     edited("pairs.csv", lambda f: pd.concat([f, f.iloc[[4]]]))
     drug, cell, _ = pd.read_csv("pairs.csv").iloc[4]
@@ -225,8 +234,8 @@ def test_tables_that_are_refused(name, change, said):
         (("fit", "drugs.csv", "--target", "y", "--left", "drugs.csv"), "--left is about pairs"),
         (("fit", "drugs.csv", *FIT[1:]), "give DATA or --pairs, not both"),
         (FIT[:3] + FIT[5:], "--pairs needs --right"),
-        ((*FIT, "--gram", "a.npy"), "--left-gram is for pairs"),
-        ((*FIT, "--view", "a=b"), "--left NAME=FILE is for pairs"),
+        ((*FIT, "--gram", "a.npy"), "do not go together: give --left-gram"),
+        ((*FIT, "--view", "a=b"), "do not go together: give --left NAME=FILE"),
         ((*FIT, "--left", "second.csv"), "further ones have names, --left NAME=second.csv"),
         ((*FIT, "--kernels", "smkl"), "kernels of pairs are given by name"),
         ((*FIT, "--left-gram", "a.npy", "--left-kernels", "linear"), "a table of ids alone"),

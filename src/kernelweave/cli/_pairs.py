@@ -40,17 +40,7 @@ MOST_NAMES, MOST_ROWS = 8, 5
 
 def check_pair_options(options: Options) -> None:
     """Refuse, as a wrong command, what does not go with pairs, and what is about pairs where there are none."""
-    own = (
-        "left",
-        "right",
-        "left_id",
-        "right_id",
-        "left_gram",
-        "right_gram",
-        "left_kernels",
-        "right_kernels",
-        "setting",
-    )
+    own = [f"{which}{end}" for which in SIDES for end in ("", "_id", "_gram", "_kernels")] + ["setting"]
     if options.pairs is None:
         for name in own:
             if getattr(options, name):
@@ -62,14 +52,10 @@ def check_pair_options(options: Options) -> None:
         "--gram": options.gram, "--gmt": options.gmt, "--groups": options.groups,
         "--missing": options.missing != "error",
     }  # fmt: skip
-    instead = {
-        "--id": "--left-id and --right-id are",
-        "--view": "--left NAME=FILE is",
-        "--gram": "--left-gram is",
-    }
+    instead = {"--id": "--left-id and --right-id", "--view": "--left NAME=FILE", "--gram": "--left-gram"}
     for option, value in others.items():
         if value:
-            way = f": {instead[option]} for pairs" if option in instead else ""
+            way = f": give {instead[option]}" if option in instead else ""
             raise UsageError(f"{option} and --pairs do not go together{way}")
     if options.pairs == STANDARD:
         raise UsageError("--pairs is read twice: give a file, not the standard input")
@@ -188,11 +174,8 @@ class _Side:
         kinds = column_kinds(self.frame, used, remarks, of_texts)
         table = check_columns(self.frame, kinds, remarks)
         categories = {column: sorted(set(table[column])) for column in used if kinds[column] == "categories"}
-        self.noted = {
-            "views": {view.name: view.picked for view in views},
-            "columns": kinds,
-            "categories": categories,
-        }
+        picked = {view.name: view.picked for view in views}
+        self.noted = {"views": picked, "columns": kinds, "categories": categories}
         self._refuse_gaps()
         transformer, kernels = view_steps(table, kinds, views)
         return table, transformer.views, kernels
@@ -226,6 +209,7 @@ class _Side:
 
 
 def _rows(rows: Any) -> str:
+    rows = list(dict.fromkeys(rows))
     shown = ", ".join(map(str, rows[:MOST_ROWS])) + (", ..." if len(rows) > MOST_ROWS else "")
     return f"row{'s' * (len(rows) > 1)} {shown}"
 
@@ -240,10 +224,10 @@ def read_pairs(
     if grid:
         frame = read(path, ids=[frame.columns[0]])
         first, *others = frame.columns
-        frame = (
-            frame.melt(first, others, right_id, target).rename(columns={first: left_id}).dropna(subset=target)
-        )
-        frame = frame.reset_index(drop=True)
+        frame = frame.melt(
+            first, others, right_id, target, ignore_index=False
+        )  # rows stay those of the table
+        frame = frame.rename(columns={first: left_id}).dropna(subset=target)
     for column in [*ids, target] if target else ids:
         require_column(frame, column, path, " for the pairs")
     for column in ids:
@@ -307,16 +291,15 @@ def train_pairs(options: Options) -> Trained:
         side.prepare(options, remarks) for side in sides
     )
     X = Pairs(lefts, rights, index, left_names=sides[0].names, right_names=sides[1].names)
-    splitter = PairKFold(options.folds, setting=setting, random_state=0)
-    splits = list(splitter.split(X))
-    classify = task == "classification"
-    if classify and any(np.unique(y[train]).size < np.unique(y).size for train, _ in splits):
-        raise ValueError(
-            f"a fold of --setting {setting} has no training pair of some class: leave the rare class out, or use fewer "
-            "--folds"
-        )
-    if classify and options.chooses and options.norm is None and not options.norms:
-        options = replace(options, norms=NORMS)
+    splitter, classify = PairKFold(options.folds, setting=setting, random_state=0), task == "classification"
+    if options.chooses:
+        if classify and any(np.unique(y[train]).size < np.unique(y).size for train, _ in splitter.split(X)):
+            raise ValueError(
+                f"a fold of --setting {setting} has no training pair of some class: leave the rare class out, or use "
+                "fewer --folds"
+            )
+        if classify and options.norm is None and not options.norms:
+            options = replace(options, norms=NORMS)
     if classify and options.loss is None:
         options = replace(options, loss="logistic")
     last = estimator_for(kw.pairs(left_kernels, right_kernels), task, options, y, None)
@@ -372,11 +355,8 @@ def new_pairs_for(
             parts = steps.transform(new)
             views = Views({key: np.vstack([block, known.objects[key][old]]) for key, block in parts.items()})
             known = Side.of(views, [*objects.names, *known.names[old]], which)
-            objects.names, source, remedy = (
-                list(known.names),
-                f"{objects.file}, like the model,",
-                "add them there",
-            )
+            objects.names, source = list(known.names), f"{objects.file}, like the model,"
+            remedy = "add them there"
         ids.append(objects.rows_of(frame[name], data, source, remedy))
         made.append(known)
     return Pairs(made[0], made[1], np.stack(ids, axis=1)), frame, remarks
