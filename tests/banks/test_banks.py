@@ -391,6 +391,10 @@ def test_sums_by_columns_are_exact_where_coefficients_cancel():
     other = bank.rescaled(np.full(4, 2.0)).by_columns(bound.exact_columns())
     assert set(other.columns) == {3}
     assert build_bank([kw.gaussian(1.0)], X).by_columns({}) is None
+    # numbers that cannot be taken apart are summed as they are
+    large, weights = 1e295 * basis[:, 0], np.array([0.0, 1.0, 0.0, 0.0])
+    expected = 1e295 * bank.mix_product(weights, basis[:, 0])
+    np.testing.assert_allclose(exact.mix_product(weights, large), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("storage", ["auto", "family", "lazy"])
@@ -402,6 +406,10 @@ def test_factors_rebuild_the_kernels(storage):
     assert factors.ranks[0] == 1  # linear on one column
     assert factors.ranks[6] == 3
     assert factors.factors() is factors
+    times = np.linspace(0.5, 3.0, 8)
+    other = bank.rescaled(times)
+    check_bank(other.factors(), tensors("mixed", X, new, "trace", False)[0] * times[:, None, None], 1e-9)
+    assert other.factors() is other.factors()
 
 
 def test_thin_banks_have_many_kernels_of_small_rank():
