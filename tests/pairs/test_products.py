@@ -102,7 +102,7 @@ def test_few_steps_end_where_what_is_left_is_a_hundredth():
     rng = np.random.default_rng(0)
     values, calls = np.r_[np.ones(30), 2.0, 5.0, 1e-6], []
     Q = np.linalg.qr(rng.normal(size=(33, 33)))[0]
-    A, right = (Q * values) @ Q.T, Q @ np.r_[np.ones(32), 1e-4]
+    A, right = (Q * values) @ Q.T, 100.0 * Q @ np.r_[np.ones(32), 1e-4]
 
     def system(x):
         calls.append(x)
@@ -110,7 +110,7 @@ def test_few_steps_end_where_what_is_left_is_a_hundredth():
 
     x = few_steps(system, lambda r: r, right, 20)
     assert len(calls) == 3  # as many as there are different eigenvalues of any part in it
-    assert 1e-5 < np.linalg.norm(A @ x - right) <= 1e-2 * np.linalg.norm(right)
+    assert 1e-3 < np.linalg.norm(A @ x - right) <= 1e-2 * np.linalg.norm(right)
     few_steps(system, lambda r: r, right, 2)
     assert len(calls) == 5
 
