@@ -172,9 +172,7 @@ def test_a_bank_beyond_the_budget_is_refused_with_bytes_and_ways_out():
     assert f"{needed:,} bytes" in message
     assert f"{needed - 1:,} bytes" in message
     # the way that costs least comes first
-    places = [
-        message.index(way) for way in ("storage='auto'", "float32", "raise memory_budget", "nystroem")
-    ]
+    places = [message.index(way) for way in ("storage='auto'", "float32", "raise memory_budget", "nystroem")]
     assert places == sorted(places)
     assert isinstance(caught.value, MemoryError)
     bank, _ = built("doubling", X, storage="dense", memory_budget=needed)
