@@ -81,11 +81,15 @@ def is_precomputed(kernels: KernelsLike) -> bool:
     return isinstance(kernels, str) and kernels == "precomputed"
 
 
+#: what an earlier fit noted of its samples
+KNOWN_OF_SAMPLES = ("_views", "_matrix_rates", "_sides", "n_features_in_", "feature_names_in_")
+
+
 def training_inputs(
     estimator: BaseEstimator, X: Samples, plan: BankPlan, n_targets: int | None = None
 ) -> Training:
     """Check X against the kernels of an estimator and the number of targets; return both, ready to be bound."""
-    for name in ("_views", "_matrix_rates", "_sides"):
+    for name in KNOWN_OF_SAMPLES:
         vars(estimator).pop(name, None)
     given, device = cluster_samples(X), getattr(estimator, "device", None)
     if given is not None:
@@ -177,7 +181,6 @@ def _host_inputs(
         if missing != "error":
             estimator._matrix_rates = MissingRates.of(matrices_with_gaps(matrices, "precomputed kernels"))
         check_training_stack(matrices, n_targets, names=names)
-        _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
     X, kind = as_frame(X), "numbers"
@@ -191,7 +194,6 @@ def _host_inputs(
         expanded, X = _table_with_gaps(estimator, X, spec, missing)
     elif isinstance(X, Rows):
         kind = "rows"
-        _forget_features(estimator)
         estimator.n_features_in_ = X.shape[1]
         if X.table:
             estimator.feature_names_in_ = np.array(X.names, dtype=object)
@@ -208,7 +210,6 @@ def _host_inputs(
     elif _is_object_list(X):
         kind = "objects"
         expanded = _expand_for_objects(spec, X)
-        _forget_features(estimator)
     else:
         X = _numeric(estimator, X, reset=True)
         expanded = expand_kernels(spec, Schema.of(X))
@@ -243,7 +244,6 @@ def _pairs(estimator: BaseEstimator, X: Pairs, spec: KernelSpec, missing: str) -
         raise ValueError(
             "kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike"
         )
-    _forget_features(estimator)
     estimator._sides = KnownSides.of(X)
     plain = plain_pairs(X)
     lefts, rights, _ = factors_of(kernels)
@@ -293,7 +293,6 @@ def _expand_on_views(
     views.only(used).check_values()
     if missing == "error":
         refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
-    _forget_features(estimator)
     estimator.n_features_in_ = views.shape[1]
     if views.feature_names is not None:
         estimator.feature_names_in_ = np.array(views.feature_names, dtype=object)
@@ -419,12 +418,6 @@ def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
             f"on rows of numbers; those on texts, molecules and graphs are in kernelweave.kernels. {RESHAPE}"
         )
     return kernels
-
-
-def _forget_features(estimator: BaseEstimator) -> None:
-    """Drop what an earlier fit on rows of numbers said about the columns."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(estimator).pop(name, None)
 
 
 def refuse_text(X: Samples, error: Exception | None = None, labels: Sequence[object] | None = None) -> None:

@@ -18,6 +18,7 @@ from .._estimating import (
     available_where,
     check_two_classes,
     class_columns,
+    codes_of,
     constant_prediction,
     encode_classes,
     one_column,
@@ -94,11 +95,6 @@ class Labelled:
     def several_labels(self) -> bool:
         """Whether samples have any number of labels, instead of one class."""
         return self.codes.ndim == 2
-
-
-def codes_of(values: Array) -> Codes:
-    """Return the positions of the classes that decision values mean."""
-    return (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
 
 
 class MKLClassifier(ClassifierMixin, BaseMKL):
