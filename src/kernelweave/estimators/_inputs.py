@@ -345,21 +345,7 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         estimator._sides.check(X)
         return plain_pairs(X)
-    samples = _brought(estimator, on_host(X), kind)
-    for kernel in vars(estimator).get("kernels_", ()) if kind in ("table", "objects", "views") else ():
-        kernel.check_samples(samples)
-    return samples
-
-
-def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
-    """Return new samples in the form of the training samples."""
-    if kind == "views":
-        known = estimator._views
-        if known.groups is not None and known.objects:
-            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
-        elif known.groups is not None:
-            X = _numeric(estimator, X, reset=False, gaps=True)
-        return known.samples(X)
+    X = on_host(X)
     if kind == "matrices":
         rates: MissingRates | None = vars(estimator).get("_matrix_rates")
         matrices = as_stack(X, "rows of new samples", rates is not None)
@@ -373,7 +359,15 @@ def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
                 f"a kernel, one column a training sample; got {shape}"
             )
         return MatrixRows(matrices)
-    X = as_frame(X)
+    if kind == "views":
+        known = estimator._views
+        if known.groups is not None and known.objects:
+            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
+        elif known.groups is not None:
+            X = _numeric(estimator, X, reset=False, gaps=True)
+        X = known.samples(X)
+    else:
+        X = as_frame(X)
     if isinstance(X, Rows):
         if kind != "rows" or X.shape[1] != estimator.n_features_in_:
             raise ValueError(
@@ -382,8 +376,12 @@ def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         return X
     if kind == "table":
-        return validate_data(estimator, X, reset=False, skip_check_array=True)
-    return X if kind == "objects" else _numeric(estimator, X, reset=False)
+        X = validate_data(estimator, X, reset=False, skip_check_array=True)
+    if kind not in ("table", "objects", "views"):
+        return _numeric(estimator, X, reset=False)
+    for kernel in vars(estimator).get("kernels_", ()):
+        kernel.check_samples(X)
+    return X
 
 
 def _is_object_list(X: Samples) -> bool:

@@ -33,6 +33,7 @@ from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..kernels import n_samples
 from ..losses import Loss, make_loss
+from ..losses import registry as losses
 from ..solvers.online import Obscure, Stream
 from ..views import warn_of_classes
 from ._base import BaseMKL
@@ -534,7 +535,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        with suppress(ValueError):  # of a loss that is none
-            loss = make_loss(self.loss)
+        with suppress(ValueError, AttributeError):  # of a loss that is none
+            loss = losses[self.loss] if isinstance(self.loss, str) else self.loss
             tags.classifier_tags.multi_label = self._takes_labels and not (loss.joint or loss.ordered)
         return tags

@@ -26,6 +26,7 @@ from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..kernels.pairwise import only_identity
 from ..losses import Loss, make_loss
+from ..losses import registry as losses
 from ..solvers import final_status
 from ._base import BaseMKL, facts_of
 from ._bind import Bound, bind, nuisance_kernels
@@ -282,8 +283,9 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
-        with suppress(ValueError):  # of a loss that is none
-            tags.target_tags.positive_only = make_loss(self.loss).not_negative
+        with suppress(ValueError, AttributeError):  # of a loss that is none
+            loss = losses[self.loss] if isinstance(self.loss, str) else self.loss
+            tags.target_tags.positive_only = loss.not_negative
         return tags
 
     @lazily
