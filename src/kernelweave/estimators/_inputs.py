@@ -455,15 +455,9 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = Fal
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
     try:
-        X = validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            reset=reset,
-            ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if gaps else True,
-        )
+        fewest, finite = 2 if reset else 1, "allow-nan" if gaps else True
+        checks = {"accept_sparse": "csr", "ensure_min_samples": fewest, "ensure_all_finite": finite}
+        X = validate_data(estimator, X, dtype=np.float64, reset=reset, **checks)
     except (TypeError, ValueError) as error:
         refuse_text(X, error)
         raise
