@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -26,6 +26,7 @@ from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..kernels.pairwise import only_identity
 from ..losses import Loss, make_loss
+from ..losses import registry as losses
 from ..solvers import final_status
 from ._base import BaseMKL, facts_of
 from ._bind import Bound, bind, nuisance_kernels
@@ -282,8 +283,9 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
-        with suppress(ValueError):  # of a loss that is none
-            tags.target_tags.positive_only = make_loss(self.loss).not_negative
+        with suppress(ValueError, AttributeError):  # of a loss that is none
+            loss = losses[self.loss] if isinstance(self.loss, str) else self.loss
+            tags.target_tags.positive_only = loss.not_negative
         return tags
 
     @lazily
@@ -647,7 +649,7 @@ class MKLRegressorCV(MKLRegressor):
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in fitted.certificates or ()])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
-        self._keep_table(scores, scores, 0.5 / C, own, np.nan, gaps, status)
+        self._keep_table(own, scores, scores, alpha=0.5 / C, slope=np.nan, relative_gap=gaps, status=status)
         warn_of_findings(warned_of, GridEndWarning)
 
     def _held_out(self, task: Task, chosen: SearchResult) -> tuple[float, Array | float]:
@@ -695,7 +697,8 @@ class MKLRegressorCV(MKLRegressor):
         self.scores_, self.best_score_ = (np.nan if single else np.full(len(tasks), np.nan)), np.nan
         weights = np.atleast_2d(fitted.weights)
         alpha = np.array([0.5 / task.C for task in tasks])
-        self._keep_table(np.exp(value), np.full(len(tasks), np.nan), alpha, weights, slope, gaps, status)
+        columns = {"alpha": alpha, "slope": slope, "relative_gap": gaps, "status": status}
+        self._keep_table(weights, np.exp(value), np.nan, **columns)
         if single:
             variance = noise[0] * np.append(choices[0].point.d, 1.0)
             self._keep_components({"variance": variance, "share": variance / variance.sum()})
@@ -718,9 +721,8 @@ class MKLRegressorCV(MKLRegressor):
         status, ended = self._ended(choice.status, evidence.gaps, tol, evidence.steps)
         self.alpha_ = shown(evidence.alpha)
         self.scores_, self.best_score_ = shown(choice.score), float(np.mean(choice.score))
-        self._keep_table(
-            choice.value, choice.score, evidence.alpha, evidence.weights, choice.slope, evidence.gaps, status
-        )
+        columns = {"alpha": evidence.alpha, "slope": choice.slope, "relative_gap": evidence.gaps}
+        self._keep_table(evidence.weights, choice.value, choice.score, **columns, status=status)
         weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
         beta, intercept = shown(evidence.beta), shown(evidence.intercept)
         spread = None
@@ -760,29 +762,11 @@ class MKLRegressorCV(MKLRegressor):
         index = pd.Index([*self.kernel_names_, "noise"], name="component")
         self.variance_components_ = pd.DataFrame(columns, index=index)
 
-    def _keep_table(
-        self,
-        value: Array,
-        score: Array,
-        alpha: Array,
-        weights: Array,
-        slope: Array | float,
-        gap: Array,
-        status: NDArray[np.object_],
-    ) -> None:
+    def _keep_table(self, weights: Array, value: Array, score: Array | float, **columns: Any) -> None:
         import pandas as pd
 
-        self.targets_ = pd.DataFrame(
-            {
-                self.criterion: value,
-                "score": score,
-                "alpha": alpha,
-                "active_kernels": np.count_nonzero(weights, axis=1),
-                "slope": slope,
-                "relative_gap": gap,
-                "status": status,
-            }
-        )
+        self.targets_ = pd.DataFrame({self.criterion: value, "score": score} | columns)
+        self.targets_.insert(3, "active_kernels", np.count_nonzero(weights, axis=1))
 
 
 def checked_offset(offset: Column, n: int) -> Array | None:

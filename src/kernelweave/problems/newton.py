@@ -248,15 +248,8 @@ def solve_first_order(
         v = dual.product(v)
         size = max(float((v * v).sum()) ** 0.5, float(np.finfo(float).tiny))
     L = SHRINK * (size + float(namespace(v).max(dual.ridge)))
-    state: tuple[Any, ...] = (
-        x,
-        Kx,
-        x,
-        Kx,
-        as_like(L, dual.kind),
-        as_like(1.0, dual.kind),
-        as_like(1.0, dual.kind),
-    )
+    one = as_like(1.0, dual.kind)
+    state: tuple[Any, ...] = (x, Kx, x, Kx, as_like(L, dual.kind), one, one)
     best = dual.assess(x, Kx, 1)
     used, idle, next_gap = 1, 0, BETWEEN
     # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.
