@@ -45,12 +45,13 @@ class Hinge(MarginLoss, registered_as="hinge"):
     """
 
     joint_form: ClassVar[str | None] = "multiclass_hinge"
+    portable = True
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.maximum(0.0, 1.0 - y * f)
+        return between(1.0 - y * f, 0.0)
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return np.where(y * f < 1.0, -y, 0.0)
+        return -y * (y * f < 1.0)
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         # 1 - y (f + b) changes sign at b = y - f, where the slope gains c
