@@ -379,6 +379,14 @@ BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
 GRAM_ENTRIES = 1 << 27
 
 
+def all_portable(kernels: list[Kernel], rows: Any) -> bool:
+    """Whether features of such rows can be made on a device."""
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "fiub"):
+        return False
+    row = load_torch().as_tensor(np.asarray(rows[:1], dtype=float))
+    return all(kernel.portable_features(row) is not None for kernel in kernels)
+
+
 class DeviceFeatures(FeatureStorage):
     """Explicit features of all rows, kept on a device, or made there whenever they are needed.
 
@@ -405,11 +413,9 @@ class DeviceFeatures(FeatureStorage):
         if dtype is None:
             self.samples = self._tensor(source.source[slice(0, source.n)])
             return
-        torch, first = load_torch(), source.source[:1]
-        if isinstance(first, np.ndarray) and first.ndim == 2 and first.dtype.kind in "fiub":
-            row = torch.as_tensor(np.asarray(first, dtype=float))
-            if all(kernel.portable_features(row) is not None for kernel in source.kernels):
-                self.made_here = DeviceFeatures(source, device)
+        torch = load_torch()
+        if all_portable(source.kernels, source.source[:1]):
+            self.made_here = DeviceFeatures(source, device)
         self.kept = torch.empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
         for rows, Z in (self.made_here or source).blocks():
             self.kept[rows] = Z if self.made_here else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
@@ -610,3 +616,17 @@ def device_decision(bound: BoundKernels, device: Any, new: Array, weights: Array
             weighted = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=device)
             out[top : top + height] += to_numpy(entries @ weighted)
     return out[:, 0] if coef.ndim == 1 else out
+
+
+def decision_along(kernels: list[Kernel], device: Any, new: Any, direction: Array) -> Array | None:
+    """Values ``Z @ direction`` at new rows, from features that are made on a device; None where it cannot."""
+    if not all_portable(kernels, new):
+        return None
+    place = partial(to_device, dtype=wide_dtype(device), device=device)
+    along, out = place(direction), np.empty((new.shape[0], *direction.shape[1:]))
+    for part in row_slices(new.shape[0], direction.shape[0], block_entries(device)):
+        raw = place(new[part])
+        out[part] = to_numpy(
+            load_torch().cat([kernel.portable_features(raw) for kernel in kernels], dim=1) @ along
+        )
+    return out

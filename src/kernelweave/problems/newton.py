@@ -215,7 +215,7 @@ IDLE_FIRST_ORDER = 30
 SHRINK, REPLAYED = 0.95, 10
 #: rows from which those without coefficients are set aside, the largest share of all that is left at work, and the
 #: share of the gap that these leave before all rows are asked again
-MANY, AT_WORK, CLOSER = 10_000, 1.0 / 3.0, 0.1
+MANY, AT_WORK, CLOSER = 10_000, 0.5, 0.1
 #: entries of K that are gathered at a time
 GATHERED = 1 << 27
 
@@ -265,7 +265,8 @@ def solve_first_order(
         if rows is not None:
             here, goal, least = dual.among(rows), max(CLOSER * lowest, 0.5 * target), np.inf
             x, Kx = x.T[:, rows].T, Kx.T[:, rows].T
-        for x, Kx, L, used, fixed in here.ascend(x, Kx, L, used):
+        steps = here.ascend(x, Kx, L, used)
+        for x, Kx, L, used, fixed in steps:
             gap = here.gap(x, Kx)
             idle = 0 if gap < 0.999 * least else idle + 1
             least = min(gap, least)
@@ -357,7 +358,9 @@ class _Dual:
         state: tuple[Any, ...] = (x, Kx, x, Kx, L, one, one)
         # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.
         # Balanced projections read their sums, which a recording must not
-        replayed = getattr(getattr(self.K, "device", None), "type", "cpu") == "cuda" and not self.fit_intercept
+        replayed = (
+            getattr(getattr(self.K, "device", None), "type", "cpu") == "cuda" and not self.fit_intercept
+        )
         advance = recorded(self.step, REPLAYED, *state) if replayed else self.step
         together, taken, following = REPLAYED if replayed else 1, 0, BETWEEN
         while True:
