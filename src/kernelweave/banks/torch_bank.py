@@ -411,6 +411,7 @@ class DeviceFeatures(FeatureStorage):
         self.kept: Any = None
         self.made_here: DeviceFeatures | None = None
         if dtype is None:
+            self.streams = True
             self.samples = self._tensor(source.source[slice(0, source.n)])
             return
         torch = load_torch()

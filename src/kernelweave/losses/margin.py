@@ -31,7 +31,8 @@ class MarginLoss(Loss):
         return np.where((a >= 0) & (a <= self.most), charge, np.inf)
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
-        return np.where(y < 0, -self.most, 0.0), np.where(y > 0, self.most, 0.0)
+        signed = self.most * y
+        return np.minimum(signed, 0.0), np.maximum(signed, 0.0)
 
 
 class Hinge(MarginLoss, registered_as="hinge"):
