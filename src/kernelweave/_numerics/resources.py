@@ -194,7 +194,7 @@ PART_ROWS = 1 << 15
 
 
 def sum_by_rows(function: Callable[..., Any], *arrays: np.ndarray) -> Any:
-    """Return the sums that a function of arrays gives of their rows, part by part and in threads where rows are many."""
+    """Add up what a function of arrays gives of their rows: part by part, in threads, where rows are many."""
     n = arrays[0].shape[0]
     if n < 4 * PART_ROWS:
         return function(*arrays)
