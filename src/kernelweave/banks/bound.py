@@ -270,7 +270,7 @@ class BoundKernels:
         products are not, as there is no time to gain and single precision overflows at 1e38.
         """
         if self.direction is not None:
-            return self._along(self.direction, new, weights)
+            return self._along(self.direction, new, weights, device)
         known, samples = self.normaliser, self.samples
         if isinstance(samples, Pairs):
             from .pairs import pair_decision
@@ -320,12 +320,18 @@ class BoundKernels:
             self._add_matrices(new, matrices, weights, coef, np.dtype(dtype), out)
         return out
 
-    def _along(self, direction: Array, new: Any, weights: Array) -> Array:
-        """Values at new rows from their features, block by block."""
+    def _along(self, direction: Array, new: Any, weights: Array, device: Any) -> Array:
+        """Values at new rows from their features, block by block; on a device where that can make them."""
         starts = np.asarray(self.starts)
         mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
+        if device is not None:
+            from .torch_bank import decision_along
+
+            there = decision_along(self.kernels, device, new, direction)
+            if there is not None:
+                return there
         out = np.empty((n_samples(new), *direction.shape[1:]))
         few = [kernel.nonzeros for kernel in self.kernels]
         width = int(starts[-1]) if None in few else int(sum(number or 0.0 for number in few))

@@ -396,7 +396,7 @@ class MKLRegressorCV(MKLRegressor):
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together, by default as memory allows; no effect on the answer.
     device : {"cuda", "cpu"}, optional
-        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
+        Where torch chooses weights by evidence, or keeps the kernels that all folds share; None is NumPy in memory.
     **others
         As for ``MKLRegressor``, but ``C``.  Kernels are centred by default.  ``missing`` goes with the criteria
         ``convex``, whose folds are completed by their own training samples, and ``reml``.
@@ -562,10 +562,6 @@ class MKLRegressorCV(MKLRegressor):
             refuse_centred_cosine(plan, "MKLRegressor")
             if self.nuisance is not None:
                 raise ValueError("nuisance kernels go with the criteria by evidence: reml, loo or folds")
-            if self.device is not None:
-                raise ValueError(
-                    "a device goes with the criteria by evidence; for convex problems take MKLRegressor(device=...)"
-                )
             return
         if plan.bank.missing != "error" and self.criterion != "reml":
             raise ValueError(
