@@ -78,13 +78,15 @@ class Scatter:
         return order, starts
 
     def matrix(self, a: Array) -> Array:
-        """Return M; coefficients of the same pair are added."""
+        """Return M, for every row of coefficients; those of the same pair are added."""
+        if a.ndim == 2:
+            return np.stack([self.matrix(row) for row in a])
         counted = np.bincount(self.flat, a, minlength=self.shape[0] * self.shape[1])
-        return np.asarray(counted, dtype=float).reshape(self.shape)
+        return np.asarray(counted, dtype=a.dtype).reshape(self.shape)
 
     def entries(self, X: Array) -> Array:
         """Return the entries at the pairs."""
-        return np.asarray(X.reshape(-1).take(self.flat))
+        return np.asarray(X.reshape(*X.shape[:-2], -1).take(self.flat, axis=-1))
 
     def left_product(self, A: Array, a: Array) -> Array:
         """``(A M)' = M'A`` for symmetric A, where few pairs are there."""
@@ -208,7 +210,7 @@ class PairProducts(Storage):
 
     def inside(self, a: Array) -> Array:
         """Coefficients as the kernels without centring take them."""
-        return a if self.origin is None else a - self.origin * np.sum(a)
+        return a if self.origin is None else a - self.origin * np.sum(a, axis=-1)[..., None]
 
     def outside(self, values: Array) -> Array:
         """Values as the centred kernels have them, along the last axis."""
@@ -216,25 +218,27 @@ class PairProducts(Storage):
 
     def symmetric_part(self, M: Array) -> Array:
         """Return ``(M + g M') / 2`` of pairs of one kind, else M."""
-        return M if not self.symmetry else 0.5 * (M + self.symmetry * M.T)
+        return M if not self.symmetry else 0.5 * (M + self.symmetry * M.swapaxes(-1, -2))
 
     def matrix(self, a: Array) -> Array:
         """Return the coefficients where their pairs are in the matrix of all."""
         return self.symmetric_part(self.at.matrix(self.inside(a)))
 
     def product(self, parts: list[tuple[Array, Array]], a: Array) -> Array:
-        """Return the product of a split mixture with coefficients ``(n,)``."""
+        """Return the product of a split mixture with coefficients ``(n,)``, or rows of them."""
         check_time()
         at, inner = self.at, self.inside(a)
-        out = np.zeros(self.n)
         if at.sparse and not self.symmetry:
             from .._numerics.pair_products import add_dots
 
+            if a.ndim == 2:
+                return np.stack([self.product(parts, row) for row in a])
+            out = np.zeros(self.n)
             for A, B in parts:
                 add_dots(at.rows, at.cols, np.ascontiguousarray(at.left_product(A, inner).T), B, out)
             return self.outside(out)
         M = self.symmetric_part(at.matrix(inner))
-        full = np.zeros(at.shape)
+        full = np.zeros_like(M)
         for A, B in parts:
             full += A @ M @ B
         return self.outside(at.entries(self.symmetric_part(full)))
@@ -260,10 +264,7 @@ class PairProducts(Storage):
         return out * self.scale
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        parts = self.split(weights)
-        if a.ndim == 1:
-            return self.product(parts, a)
-        return np.stack([self.product(parts, column) for column in a.T], axis=1)
+        return self.product(self.split(weights), a.T).T
 
     def forms(self, a: Array, z: Array) -> Array:
         """Bilinear forms ``a' K_t z`` of all kernels, a block of left objects at a time."""
@@ -500,7 +501,7 @@ class Eigenbasis:
 class MixedProducts:
     """The mixed kernel of a :class:`PairProducts` as something to multiply with, and what approximates its inverse."""
 
-    by_products = True
+    by_products, dtype = True, np.dtype(float)
 
     def __init__(self, store: PairProducts, weights: Array) -> None:
         self.store, self.weights = store, weights
@@ -508,9 +509,15 @@ class MixedProducts:
         self.parts = store.split(weights)
 
     def __matmul__(self, a: Array) -> Array:
-        if a.ndim == 1:
-            return self.store.product(self.parts, a)
-        return np.stack([self.store.product(self.parts, column) for column in a.T], axis=1)
+        return self.store.product(self.parts, a.T).T
+
+    def as_type(self, dtype: Any) -> MixedProducts:
+        """Return the same, to multiply with in another precision where products are of whole matrices."""
+        made = copy(self)
+        if not self.store.at.sparse:
+            made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
+            made.dtype = np.dtype(dtype)
+        return made
 
     def _basis(self) -> tuple[Eigenbasis, Array]:
         """Return an eigenbasis that serves the weights, and the mixture's diagonal in it."""
@@ -570,15 +577,37 @@ class MixedProducts:
 
         return solve
 
-    def traces(self, noise: Array) -> Array | None:
-        """Traces of ``inverse(noise)`` times every kernel, where these are exact: on a whole grid, all noise alike."""
+    def nearest(
+        self, noise: Array, has_intercept: bool
+    ) -> tuple[float, Array, Callable[[Array], tuple[Array, float]]] | None:
+        """What is exact of the nearest single product P, in the place of this one: on a whole grid, all noise alike.
+
+        The log-determinant of ``P + noise`` over that of the noise, the traces of all kernels with its inverse, both
+        without the direction of the intercept, and for a vector z its product with the inverse (both in units of the
+        root of the noise) and with the logarithm, ``z'log z``.
+        """
         store = self.store
         whole = store.n == store.at.shape[0] * store.at.shape[1] and bool(np.all(store.at.shares == 1.0))
         if not whole or store.symmetry or store.origin is not None or np.ptp(noise) > 0.0:
             return None
-        basis, L = self._basis()
-        table = basis.ones @ (1.0 / (L + noise[0])) @ basis.others.T
-        return np.asarray(table[store.terms[:, 0], store.terms[:, 1]] * store.scale)
+        (basis, L), level = self._basis(), float(noise[0])
+        logs, solve = np.log1p(L / level), self.inverse(noise)
+        table = basis.ones @ (1.0 / (L + level)) @ basis.others.T
+        log_det, traces = float(np.sum(logs)), table[store.terms[:, 0], store.terms[:, 1]] * store.scale
+        ones = np.ones(store.n)
+        along = solve(ones)
+
+        def log_form(z: Array) -> float:
+            return float(np.sum(logs * (basis.U.T @ store.at.matrix(z) @ basis.V) ** 2))
+
+        def apart(z: Array) -> tuple[Array, float]:
+            x = np.sqrt(level) * solve(z)
+            return x - along * (np.sum(x) / np.sum(along)) if has_intercept else x, log_form(z)
+
+        if has_intercept:
+            log_det -= log_form(ones) / store.n
+            traces = traces - store.forms(along, along) / np.sum(along)
+        return log_det, np.asarray(traces), apart
 
     def determinant(self, noise: Array) -> tuple[float, Callable[[Array], Array]]:
         """Return nearly the log-determinant of ``K + diag(noise)``, and :meth:`inverse`."""
