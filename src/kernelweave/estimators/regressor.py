@@ -69,6 +69,7 @@ from ._search import (
     refuse_centred_cosine,
     refuse_undefined_scores,
     shares_of_search,
+    two_step_plan,
 )
 from .cv import checked_Cs
 
@@ -599,7 +600,6 @@ class MKLRegressorCV(MKLRegressor):
         # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
         even = [k for k, one in enumerate(plans) if one.norm.fixed]
         default = even[0] if even and open_norm and training.kind == "pairs" else None
-        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:
@@ -607,11 +607,14 @@ class MKLRegressorCV(MKLRegressor):
                 refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
         bound, several = bind(training, plan.bank), len(tasks) > 1
         tasks = _settled(tasks, bound.bank)
+        others = [two_step_plan(plan, bound, task, Cs, splits) if open_norm else None for task in tasks]
+        tried = [plans if other is None else [*plans, other] for other in others]
+        stops = shares_of_search(plan.stop, len(splits) * len(Cs) * sum(map(len, tried)))
         searches, chosen, tables, ties, found, shifts = [], [], [], [], [], []
-        for task in tasks:
+        for task, choices in zip(tasks, tried, strict=True):
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
-            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
+            searches.append(Search(bound, [task], choices, Cs, splits, score, loss, stops, default, error))
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
