@@ -100,7 +100,7 @@ def test_a_search_tries_two_steps(setting, tmp_path):
     assert norm.weights_rule == "they are those of two-step ridge regression"
     tried = search.cv_results_[search.cv_results_["norm"] == "two-step"]
     np.testing.assert_allclose(
-        tried["squared_error"].to_numpy(), alone.cv_results_["squared_error"].to_numpy(), rtol=1e-3
+        tried["squared_error"].to_numpy(), alone.cv_results_["squared_error"].to_numpy(), rtol=5e-3
     )
 
 

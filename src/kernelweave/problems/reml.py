@@ -15,7 +15,6 @@ negative, and is taken where L falls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import nnls
 
+from .._numerics.lanczos import block_lanczos
 from .._numerics.stopping import interrupted, out_of_time
 from .._typing import Array
 from .by_products import solve_system
@@ -110,26 +110,22 @@ class ProductReml:
         K, storage = self.bank.mixed(d), self.bank.storage
         coef = solve_system(K, self.noise, self.y, 0.0 if self.has_intercept else None, RESIDUAL, self.last)
         self.last = coef
-        # samples times the roots of their weights have noise of one, and the intercept is a direction among them
-        root = np.where(np.isfinite(self.noise), 1.0, 0.0) / np.sqrt(self.noise)
-        unit = root / np.linalg.norm(root)
-        bound = float(np.sum(d * self.bank.mean_diagonals(self.used))) * float(np.sum(root**2))
+        bound = float(np.sum(d * self.bank.mean_diagonals(self.used))) * float(np.sum(1.0 / self.noise))
         rough = K.as_type(np.float32 if np.finfo(np.float32).eps * bound < ROUNDING else float)
-
-        def inside(Z: Array) -> Array:
-            return Z - np.multiply.outer(Z @ unit, unit) if self.has_intercept else Z
-
-        def system(Z: Array) -> Array:
-            return Z + inside(root * (rough @ (root * inside(Z)).T).T)
-
-        probes = inside(np.where(root > 0, self.probes, 0.0))
+        # samples times the roots of their weights have noise of one, and the intercept is a direction among them
+        root, system = rough.scaled(self.noise, self.has_intercept)
+        probes = np.where(root > 0, self.probes, 0.0)
+        if self.has_intercept:
+            probes -= np.multiply.outer(probes @ root, root) / float(root @ root)
         # as many at once as their basis may have entries
         step = int(np.clip(BASIS_ENTRIES // (MOST_BLOCKS * self.y.size), 1, len(probes)))
         log_det, traces = 0.0, np.zeros(self.bank.m)
         known = K.nearest(self.noise, self.has_intercept)
         for first in range(0, len(probes), step):
             some = probes[first : first + step]
-            solved, logs = by_lanczos(system, some.astype(rough.dtype), 0.5 * len(probes) * CHANGE)
+            solved, logs = block_lanczos(
+                system, some.astype(rough.dtype), MOST_BLOCKS, 0.5 * len(probes) * CHANGE, PROBE_RESIDUAL
+            )
             log_det += float(np.sum(logs)) / len(probes)
             for x, z in zip(solved, some, strict=True):
                 x = root * x
@@ -216,41 +212,3 @@ def _step(here: RemlPoint, seen: list[tuple[Array, Array]], damping: float) -> t
     step = d - size * here.d
     promise = -float((g / size) @ step) - 0.5 * float(step @ H @ step)
     return (d / size if d.any() else 1e-8 * here.d), promise
-
-
-def by_lanczos(system: Callable[[Array], Array], Z: Array, change: float) -> tuple[Array, Array]:
-    """Return ``A^-1 z`` and ``z'log(A) z`` for every row z, A at least one, from one basis that is kept orthogonal.
-
-    Blocks are added until the sum of the logarithms changes by no more than ``change`` in one, and the residuals are
-    small.
-    """
-    k, n = Z.shape
-    first, R = np.linalg.qr(Z.T)
-    basis, T = np.empty((0, n), Z.dtype), np.zeros((0, 0))
-    block, last = np.ascontiguousarray(first.T), np.inf
-    for count in range(1, MOST_BLOCKS + 1):
-        basis = np.concatenate([basis, block])
-        W = system(block)
-        H = basis @ W.T
-        T = np.pad(T, (0, k))
-        T[:, -k:], T[-k:] = H, H.T
-        W = W - H.T @ basis
-        q, r = np.linalg.qr(W.T)
-        q, more = np.linalg.qr(q - basis.T @ (basis @ q))  # once more: rounding
-        block, r = np.ascontiguousarray(q.T), more @ r
-        # what remains is rounding, or there is nothing left
-        nothing = np.linalg.norm(r) <= 100 * np.finfo(Z.dtype).eps * np.max(np.abs(T))
-        ended = nothing or count == MOST_BLOCKS or (count + 1) * k > n or out_of_time()
-        if count % 4 and not ended:
-            continue
-        values, axes = np.linalg.eigh(T)
-        values = np.maximum(values, 1.0)  # as they are but for rounding
-        start = axes[:k].T @ R
-        logs = np.log(values) @ start**2
-        inner = axes @ (start / values[:, None])
-        residual = np.linalg.norm(r @ inner[-k:], axis=0) / np.linalg.norm(R, axis=0)
-        ended |= last - np.sum(logs) <= 4 * change and np.max(residual) <= PROBE_RESIDUAL
-        if ended:
-            break
-        last = float(np.sum(logs))
-    return np.asarray(inner.T @ basis, dtype=float), np.asarray(logs, dtype=float)
