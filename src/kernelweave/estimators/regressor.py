@@ -70,6 +70,7 @@ from ._search import (
     refuse_centred_cosine,
     refuse_undefined_scores,
     shares_of_search,
+    two_step_plan,
 )
 from .cv import checked_Cs
 
@@ -591,7 +592,6 @@ class MKLRegressorCV(MKLRegressor):
         # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
         even = [k for k, one in enumerate(plans) if one.norm.fixed]
         default = even[0] if even and open_norm and training.kind == "pairs" else None
-        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             for task in tasks:
                 refuse_undefined_scores(
@@ -599,12 +599,16 @@ class MKLRegressorCV(MKLRegressor):
                     "neg_mean_squared_error",
                 )  # fmt: skip
         bound = bind(training, plan.bank)
+        tasks = _settled(tasks, bound.bank)
+        others = [two_step_plan(plan, bound, task, Cs, splits) if open_norm else None for task in tasks]
+        tried = [plans if other is None else [*plans, other] for other in others]
+        stops = shares_of_search(plan.stop, len(splits) * len(Cs) * sum(map(len, tried)))
         return [
             Search(
-                bound, [task], plans, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
+                bound, [task], own, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
                 default, task.loss.error,
             )
-            for task in _settled(tasks, bound.bank)
+            for task, own in zip(tasks, tried, strict=True)
         ]  # fmt: skip
 
     def _fit_convex(self, searches: list[Search], plan: Plan) -> None:
