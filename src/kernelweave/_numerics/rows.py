@@ -372,6 +372,40 @@ def bounds_at(own, c, intercept, beta, product, b):
     return half + loss, gain - half
 
 
+@njit(makes_arrays=False)
+def add_inverse(inverse, places, sums, S):
+    """Add a symmetric matrix, of which the lower half is given, to entries ``places``, which rise, of a lower half.
+
+    ``sums`` becomes those of its columns.  Both matrices are in the order of LAPACK, and are given transposed.
+    """
+    sums[:] = 0.0
+    for j in range(places.size):
+        column, out = inverse[j], S[places[j]]
+        here = column[j]
+        out[places[j]] += here
+        for i in range(j + 1, places.size):
+            here += column[i]
+            sums[i] += column[i]
+            out[places[i]] += column[i]
+        sums[j] += here
+
+
+@njit(makes_arrays=False)
+def count_loose(beta, own, c, sizes):
+    """Return how many rows can move, those with more than one entry below its bound, and count theirs by class."""
+    sizes[:] = 0.0
+    rows = 0
+    for i in range(own.size):
+        number = 0
+        for y in range(sizes.size):
+            number += beta[i, y] < (c[i] if y == own[i] else 0.0)
+        if number > 1:
+            rows += 1
+            for y in range(sizes.size):
+                sizes[y] += beta[i, y] < (c[i] if y == own[i] else 0.0)
+    return rows
+
+
 # Newton's method on the rows.  Decision values ``product (k, n)`` and the shift b make the scores
 # ``s_iy = product_yi + b_y + [y != own_i]``.  The response of a row is the best coefficients for its scores, held back
 # by a proximal term around ``centre``:
