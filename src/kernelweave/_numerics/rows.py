@@ -234,9 +234,9 @@ def _centre(cheapest, count, b):
 def row_shift(target, own, c):
     """Return h, for which ``min(target - h, upper)`` sums to zero, and the sum of the entries at their bounds.
 
-    ``upper`` is c at ``own`` and 0 elsewhere.  The sum falls ever faster in h, so that Newton's method for it comes down
-    to h from above, and an entry that is at its bound once stays there: what is left, few of many classes, is found in
-    a handful of rounds, and nothing is sorted.
+    ``upper`` is c at ``own`` and 0 elsewhere.  The sum falls ever faster in h, so that Newton's method for it comes
+    down to h from above, and an entry that is at its bound once stays there: what is left, few of many classes, is
+    found in a handful of rounds, and nothing is sorted.
     """
     h, held, left = np.inf, 0.0, target.size + 1
     while True:

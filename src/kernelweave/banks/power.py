@@ -115,7 +115,10 @@ class _Forms(NamedTuple):
     """Quadratic forms, summed over columns: sums of the entries times the columns' products with each other."""
 
     products: Array
-    shape = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
 
     def add(self, tile: Array, top: int, bottom: int, out: Array, at: int) -> None:
         """Add what rows ``top .. bottom - 1`` of a lower triangle make; square on the diagonal."""
@@ -276,7 +279,9 @@ class Powers(Storage):
                 for top in range(0, where.size, height):
                     bottom = min(top + height, where.size)
                     base = np.empty((bottom - top, bottom))
-                    unpack_block(self.store[v], self.offsets, self.rate[v], where[top:bottom], where[:bottom], base)
+                    unpack_block(
+                        self.store[v], self.offsets, self.rate[v], where[top:bottom], where[:bottom], base
+                    )
                     current = base.copy() if np.any(self.times_base[slots]) else base
                     for slot in slots:
                         next_power(current.ravel(), base.ravel(), self.squarings[slot], self.times_base[slot])
@@ -292,7 +297,11 @@ class Powers(Storage):
     def mix_product(self, weights: Array, a: Array) -> Array:
         if self.n > MIXED_TO_MULTIPLY or not np.any(a):
             return super().mix_product(weights, a)
-        return np.asarray(self.combine(weights) @ a) if a.ndim == 2 else np.einsum("ij,j->i", self.combine(weights), a)
+        return (
+            np.asarray(self.combine(weights) @ a)
+            if a.ndim == 2
+            else np.einsum("ij,j->i", self.combine(weights), a)
+        )
 
     def combine(self, weights: Array) -> Array:
         from .._numerics.passes import mix_lower, workspace

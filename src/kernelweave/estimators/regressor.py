@@ -67,6 +67,7 @@ from ._search import (
     folds_of,
     norm_plans,
     refuse_centred_cosine,
+    refuse_left_out,
     refuse_undefined_scores,
     shares_of_search,
 )
@@ -380,9 +381,11 @@ class MKLRegressorCV(MKLRegressor):
         error is the squared one, or that of a loss for quantiles (pinball loss), outliers (Huber's) or counts (Poisson
         deviance), with D2 in the place of R2 (see ``score``).  Where the scores of pairs of norm and C are equal the
         error decides, then the smallest C.
-    cv : int, splitter or iterable, default=None
+    cv : int, splitter, iterable or "loo", default=None
         Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
-        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
+        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.  ``"loo"``, of the convex criterion with
+        the squared loss, leaves samples out one by one in closed form, from one fit of every C on all samples, whose
+        kernel weights it keeps.
     nuisance : str, int or sequence of them, optional
         Kernels, by name, view or position, that are left out at prediction, for the criteria by evidence: what belongs
         to the subject, the batch or the session of a sample and not to a new one.  They keep their ``weights_``.
@@ -523,7 +526,14 @@ class MKLRegressorCV(MKLRegressor):
         known = checked_offset(offset, training.n)
         self.criterion_ = self.criterion
         set_optional(self, "variance_components_", None)
-        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
+        one_by_one = self.criterion == "convex"
+        if one_by_one and isinstance(self.cv, str) and not plan.loss.least_squares:
+            raise ValueError(
+                f"cv='loo' has a closed form for loss='squared' alone, not {plan.loss!r}: take folds"
+            )
+        splits = partial(
+            folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples, one_by_one
+        )
         if self.criterion == "convex":
             warned_of = self._fit_convex(training, plan, self._tasks(Y, weight, plan, known), splits())
             warn_of_findings(warned_of, GridEndWarning)
@@ -605,13 +615,29 @@ class MKLRegressorCV(MKLRegressor):
             for task in tasks:
                 score = partial(self._scores_of, task)
                 refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
-        bound, several = bind(training, plan.bank), len(tasks) > 1
+        bound, several, one_by_one = bind(training, plan.bank), len(tasks) > 1, isinstance(self.cv, str)
         tasks = _settled(tasks, bound.bank)
+        if one_by_one:
+            refuse_left_out(plan, tasks[0], bound)
         searches, chosen, tables, ties, found, shifts = [], [], [], [], [], []
         for task in tasks:
             score, loss = partial(self._scores_of, task), partial(_mean_error, task)
             error = task.loss.error
-            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
+            searches.append(
+                Search(
+                    bound,
+                    [task],
+                    plans,
+                    Cs,
+                    splits,
+                    score,
+                    loss,
+                    stops,
+                    default,
+                    error,
+                    one_by_one=one_by_one,
+                )
+            )
             one = searches[-1].choose()
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have

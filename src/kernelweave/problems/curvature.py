@@ -76,7 +76,7 @@ class Curvature:
             if factor is None:
                 system = root.sandwich(np.asarray(to_numpy(K), dtype=float))
                 system.flat[:: len(system) + 1] += 1.0
-                factor = _stable_cholesky(system, 1e-15)
+                factor = stable_cholesky(system, 1e-15)
             V = root.transposed(products[:, np.searchsorted(rows, root.order)])
             self._root = Root([RootPart(V.T, factor)], self.m)
             return
@@ -108,7 +108,9 @@ class Curvature:
                 self._later = partial(_part_by_steps, block, loose, products, problem.fit_intercept)
                 return
             at_bound = np.where(y[rows] > 0, bound, 0.0)
-            self._later = partial(self._by_class, block, loose, products, rows, at_bound, problem.fit_intercept)
+            self._later = partial(
+                self._by_class, block, loose, products, rows, at_bound, problem.fit_intercept
+            )
 
     def _by_class(
         self, K: Array, loose: np.ndarray, products: Array, rows: np.ndarray, upper: Array, intercept: bool
@@ -134,7 +136,7 @@ class Curvature:
             for block, V, normals in self._parts:
                 if V.shape[0] == 0:
                     continue
-                factor = _stable_cholesky(block, self._ridge)
+                factor = stable_cholesky(block, self._ridge)
                 taken: list[Array] = []
                 for normal in (factor.solve(normal) for normal in normals):
                     size = float(np.linalg.norm(normal))
@@ -278,7 +280,7 @@ def _least_squares_part(
     m, n, _ = products.shape
     block = np.array(K, dtype=float)
     block.flat[:: n + 1] += problem.loss.dual_curvature(problem.y[rows, 0], inner.beta[rows, 0] / c) / c
-    factor = _stable_cholesky(block, 1e-15)
+    factor = stable_cholesky(block, 1e-15)
     columns = np.moveaxis(products, 0, 1).reshape(n, -1)
     solved = factor.solve(columns)
     if problem.fit_intercept:
@@ -302,7 +304,7 @@ def _softmax_part(
     return _part_of(np.einsum("aik,bik->ab", right, system.solve(right, 1e-6)))
 
 
-def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
+def stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
     """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal.
 
     Without any weight on kernels the matrix may be zero: the share is of one then.

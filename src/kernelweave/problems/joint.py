@@ -165,11 +165,10 @@ class _Rows:
         """Return the operations in which a round of Newton steps is expected to leave 1/e of the gap."""
         from .._numerics.rows import count_loose
 
-        n, k = self.beta.shape
-        sizes = np.empty(k)
+        n, sizes = self.own.size, np.empty(self.b.size)
         rows = count_loose(self.beta, self.own, self.bound, sizes)
         of_classes = float(np.sum(((6.0 * sizes + 100.0) * sizes + 20.0 * n) * sizes))
-        return of_classes + (2.0 * rows + 100.0) * rows * rows + 500.0 * n + OF_A_CLASS * k
+        return of_classes + (2.0 * rows + 100.0) * rows * rows + 500.0 * n + OF_A_CLASS * sizes.size
 
     def improve(self, best: FixedSolution, target: float) -> FixedSolution:
         """Go on from the present point, with bounds ``best``, until the gap is reached or nothing more is gained."""
