@@ -530,14 +530,10 @@ class MKLRegressorCV(MKLRegressor):
         self.criterion_ = self.criterion
         for name in FOUND_BY_CRITERION:
             set_optional(self, name, None)
-        convex = self.criterion == "convex"
-        if convex and isinstance(self.cv, str) and not plan.loss.least_squares:
-            raise ValueError(
-                f"cv='loo' has a closed form for loss='squared' alone, not {plan.loss!r}: take folds"
-            )
         splits = partial(
-            folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples, convex
-        )
+            folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples,
+            self.criterion == "convex",
+        )  # fmt: skip
         if self.criterion == "convex":
             tasks = self._tasks(Y, weight, plan, known)
             self._fit_convex(self._searches(training, plan, tasks, splits()), plan)
@@ -568,6 +564,10 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if isinstance(self.cv, str) and not plan.loss.least_squares:
+                raise ValueError(
+                    f"cv='loo' has a closed form for loss='squared' alone, not {plan.loss!r}: take folds"
+                )
             if self.nuisance is not None:
                 raise ValueError("nuisance kernels go with the criteria by evidence: reml, loo or folds")
             if self.device is not None:
