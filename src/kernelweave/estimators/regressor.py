@@ -68,6 +68,7 @@ from ._search import (
     folds_of,
     norm_plans,
     refuse_centred_cosine,
+    refuse_left_out,
     refuse_undefined_scores,
     shares_of_search,
     two_step_plan,
@@ -386,9 +387,11 @@ class MKLRegressorCV(MKLRegressor):
         error is the squared one, or that of a loss for quantiles (pinball loss), outliers (Huber's) or counts (Poisson
         deviance), with D2 in the place of R2 (see ``score``).  Where the scores of pairs of norm and C are equal the
         error decides, then the smallest C.
-    cv : int, splitter or iterable, default=None
+    cv : int, splitter, iterable or "loo", default=None
         Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
-        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
+        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.  ``"loo"``, of the convex criterion with
+        the squared loss, leaves samples out one by one in closed form, from one fit of every C on all samples, whose
+        kernel weights it keeps.
     nuisance : str, int or sequence of them, optional
         Kernels, by name, view or position, that are left out at prediction, for the criteria by evidence: what belongs
         to the subject, the batch or the session of a sample and not to a new one.  They keep their ``weights_``.
@@ -530,7 +533,10 @@ class MKLRegressorCV(MKLRegressor):
         self.criterion_ = self.criterion
         for name in FOUND_BY_CRITERION:
             set_optional(self, name, None)
-        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
+        splits = partial(
+            folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples,
+            self.criterion == "convex",
+        )  # fmt: skip
         if self.criterion == "convex":
             tasks = self._tasks(Y, weight, plan, known)
             self._fit_convex(self._searches(training, plan, tasks, splits()), plan)
@@ -561,6 +567,10 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if isinstance(self.cv, str) and not plan.loss.least_squares:
+                raise ValueError(
+                    f"cv='loo' has a closed form for loss='squared' alone, not {plan.loss!r}: take folds"
+                )
             if self.nuisance is not None:
                 raise ValueError("nuisance kernels go with the criteria by evidence: reml, loo or folds")
             return
@@ -598,15 +608,18 @@ class MKLRegressorCV(MKLRegressor):
                     partial(self._scores_of, task), [task], splits, f"scoring={self.scoring!r}",
                     "neg_mean_squared_error",
                 )  # fmt: skip
-        bound = bind(training, plan.bank)
+        bound, one_by_one = bind(training, plan.bank), isinstance(self.cv, str)
+        if one_by_one:
+            refuse_left_out(plan, tasks[0], bound)
         tasks = _settled(tasks, bound.bank)
-        others = [two_step_plan(plan, bound, task, Cs, splits) if open_norm else None for task in tasks]
+        two_step = open_norm and not one_by_one
+        others = [two_step_plan(plan, bound, task, Cs, splits) if two_step else None for task in tasks]
         tried = [plans if other is None else [*plans, other] for other in others]
         stops = shares_of_search(plan.stop, len(splits) * len(Cs) * sum(map(len, tried)))
         return [
             Search(
                 bound, [task], own, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
-                default, task.loss.error,
+                default, task.loss.error, one_by_one=one_by_one,
             )
             for task, own in zip(tasks, tried, strict=True)
         ]  # fmt: skip
