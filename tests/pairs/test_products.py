@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from banks.naive import check_bank, check_passes
 from kernelweave._numerics.stopping import OutOfTime, time_limit
-from kernelweave.banks.pairs import MixedProducts, few_steps
+from kernelweave.banks.pairs import MixedProducts
 
 from .making import bank_and_tensor
 
@@ -95,24 +95,6 @@ def test_products_are_left_where_the_time_is_over(options):
         ):
             with pytest.raises(OutOfTime):
                 product()
-
-
-def test_few_steps_end_where_what_is_left_is_a_hundredth():
-    """In the norm of the preconditioner, of which a ten-thousandth is left of the square; or where there are no more."""
-    rng = np.random.default_rng(0)
-    values, calls = np.r_[np.ones(30), 2.0, 5.0, 1e-6], []
-    Q = np.linalg.qr(rng.normal(size=(33, 33)))[0]
-    A, right = (Q * values) @ Q.T, 100.0 * Q @ np.r_[np.ones(32), 1e-4]
-
-    def system(x):
-        calls.append(x)
-        return A @ x
-
-    x = few_steps(system, lambda r: r, right, 20)
-    assert len(calls) == 3  # as many as there are different eigenvalues of any part in it
-    assert 1e-3 < np.linalg.norm(A @ x - right) <= 1e-2 * np.linalg.norm(right)
-    few_steps(system, lambda r: r, right, 2)
-    assert len(calls) == 5
 
 
 @pytest.mark.parametrize("options", [{}, {"symmetry": 1, "n": 25}], ids=str)
