@@ -165,9 +165,11 @@ def test_an_interrupt_ends_the_choice_between_two_inverses(
     # weights to begin with are evaluated in any case: those of the lattice, and of what leaves it
     for last in (whole.looks - 2,) if exact else (T + 1, T + 4, whole.looks - 2):
         criterion = Interrupted()
+        told: list[int] = []
         with time_limit(None) as deadline:
             deadline.has_point = True
-            choice = choose_weights(design, Y, criterion, exact=exact)
+            choice = choose_weights(design, Y, criterion, exact=exact, progress=told.append)
+        assert exact or sum(told) == T  # also of those that the end came too early for
         assert criterion.looks == last
         assert exact or "interrupted" in choice.status
         assert np.all(np.isfinite(choice.coef))
