@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from banks.naive import check_bank, check_passes
-from kernelweave.banks.pairs import MixedProducts, few_steps
+from kernelweave.banks.pairs import MixedProducts
 from timed import fit_with_a_point, is_left
 
 from .making import bank_and_tensor
@@ -90,24 +90,6 @@ def test_products_are_left_where_the_time_is_over(options):
         assert is_left(lambda: bank.mix_product(np.ones(bank.m), a))
         assert is_left(lambda: bank.apply(a))
         assert is_left(lambda: bank.quad(a))
-
-
-def test_few_steps_end_where_what_is_left_is_a_hundredth():
-    """In the norm of the preconditioner, of which a ten-thousandth is left of the square; or where there are no more."""
-    rng = np.random.default_rng(0)
-    values, calls = np.r_[np.ones(30), 2.0, 5.0, 1e-6], []
-    Q = np.linalg.qr(rng.normal(size=(33, 33)))[0]
-    A, right = (Q * values) @ Q.T, 100.0 * Q @ np.r_[np.ones(32), 1e-4]
-
-    def system(x):
-        calls.append(x)
-        return A @ x
-
-    x = few_steps(system, lambda r: r, right, 20)
-    assert len(calls) == 3  # as many as there are different eigenvalues of any part in it
-    assert 1e-3 < np.linalg.norm(A @ x - right) <= 1e-2 * np.linalg.norm(right)
-    few_steps(system, lambda r: r, right, 2)
-    assert len(calls) == 5
 
 
 @pytest.mark.parametrize("options", [{}, {"symmetry": 1, "n": 25}], ids=str)

@@ -11,8 +11,8 @@ from kernelweave.losses import BudgetedHinge, Hinge
 from kernelweave.norms import L1
 from kernelweave.problems import MKLProblem, Point, solve_fixed
 from kernelweave.solvers import Stop, choose_solver, solve, without_caches
-
 from timed import time_limit
+
 from .making import make_case
 
 with_and_without = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])

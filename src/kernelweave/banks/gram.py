@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._numerics.namespace import namespace
+from .._numerics.namespace import as_like
 from .._typing import Array, Index
 from ._base import Bank, Storage, support
 from .decide import Decision
@@ -82,7 +82,7 @@ class Gram(Bank):
             self.completed, whole = behind.completed, behind.decision.whole or samples is not None
             self.decision = behind.decision if self._as_stored else Decision(whole=whole)
         #: whether the mixed kernel is the storage's, where its samples are
-        self._mixed_there = chosen is None and centre is None and times is None and not self.columns
+        self._mixed_there = chosen is None and centre is None and not self.columns
         if self._mixed_there:
             self.on_device, self.rounding = storage.on_device, storage.rounding
             self.mixed_itemsize = storage.mixed_itemsize
@@ -226,7 +226,7 @@ class Gram(Bank):
         if self.times is None:
             return values
         times = self.times if kernels is None else self.times[kernels]
-        return values * namespace(values).asarray(times.reshape(-1, *[1] * (values.ndim - 1)))
+        return values * as_like(times.reshape(-1, *[1] * (values.ndim - 1)), values)
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         kernels = np.asarray(kernels)
@@ -322,7 +322,7 @@ class Gram(Bank):
         there = self._at(rows)
         read = self.storage.mixed_entries if there is None else float(there.size) ** 2
         self.count(float(np.count_nonzero(weights)) * read)
-        return self.storage.mixed(weights, there)
+        return self.storage.mixed(self._scaled(weights), there)
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         if self.columns:
