@@ -91,7 +91,7 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             raise ValueError(
                 f"a slice of columns takes positions, not names: {columns!r}; list the names instead"
             )
-        positions = tuple(range(n))[columns]
+        positions = tuple(range(n)[columns])
     elif not isinstance(columns, tuple):
         positions = _positions(columns, schema)
         return positions, len(positions) == 1 and not _is_pattern(columns, schema)
