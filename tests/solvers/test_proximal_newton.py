@@ -6,8 +6,7 @@ from scipy import sparse
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave._numerics.stopping import OutOfTime, time_limit
-from kernelweave.banks import build_bank, lowrank
+from kernelweave.banks import lowrank
 from kernelweave.banks.decide import model_bytes
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.solvers import primal
@@ -134,11 +133,3 @@ def test_gram_matrices_come_in_pieces_with_the_clock_between_them(density, monke
     for features in (Z, Z.toarray()):
         found = lowrank.weighted_gram(features, charge, columns)
         np.testing.assert_allclose(found, A.T @ (charge[:, None] * A), rtol=1e-12, atol=1e-12)
-
-
-def test_no_eigenvectors_are_begun_that_there_is_no_time_for(monkeypatch):
-    kernels = [kw.gaussian(1.0).resolve(np.zeros((2, 1)))]
-    bank = build_bank(kernels, np.random.default_rng(0).normal(size=(1500, 2)))
-    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: pytest.fail("there was no time for these"))
-    with time_limit(0.1), pytest.raises(OutOfTime):
-        bank.factors()

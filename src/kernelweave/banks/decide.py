@@ -202,7 +202,9 @@ class Case:
         taken = is_open and corners and "proximal_newton" in self.can.serves
         taken &= self.can.coupled or facts.place != "host"
         #: features at work in its model, at least, its bytes, and what they may be; kernels that have none get n
-        as_they_are = facts.place != "host" or facts.samples == "rows" or self.storage in ("lowrank", "stream")
+        as_they_are = (
+            facts.place != "host" or facts.samples == "rows" or self.storage in ("lowrank", "stream")
+        )
         most = facts.rank if as_they_are else facts.n
         every = min(facts.columns, facts.m * most) + facts.n * facts.unranked
         self.at_work = (facts.n if facts.unranked else min(facts.rank, most)) if corners else every
