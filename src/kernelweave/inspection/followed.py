@@ -83,7 +83,7 @@ def calibration(
         raise ValueError("no sample has the event: there is nothing to calibrate by")
     quartiles = np.unique(np.quantile(y["time"][y["event"]], [0.25, 0.5, 0.75]))
     at = quartiles if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    survived = np.array([curve(at) for curve in model.predict_survival_function(X, **_given(strata))])
+    survived = np.array([curve(at) for curve in model.predict_survival_function(X, **given_strata(strata))])
     rows = []
     for k, horizon in enumerate(at):
         group = risk_groups(survived[:, k], n_groups)
@@ -124,9 +124,10 @@ def martingale_residuals(model: Any, X: Any, y: Any, *, strata: Any = None) -> A
     True
     """
     X, y = _followed(model, X, y)
-    curves = model.predict_cumulative_hazard_function(X, **_given(strata))
+    curves = model.predict_cumulative_hazard_function(X, **given_strata(strata))
     return y["event"] - np.array([curve(time) for curve, time in zip(curves, y["time"], strict=True)])
 
 
-def _given(strata: Any) -> dict[str, Any]:
+def given_strata(strata: Any) -> dict[str, Any]:
+    """Return the arguments of methods that take strata: none where there are none."""
     return {} if strata is None else {"strata": strata}

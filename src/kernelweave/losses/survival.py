@@ -44,7 +44,6 @@ class Cox(SurvivalLoss, registered_as="cox"):
     """
 
     has_curvature = True
-    smooth = True
     coupled = True
     unit_name = "nats per event"
 
