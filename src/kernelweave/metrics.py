@@ -380,6 +380,14 @@ def partial_likelihood(y: Any, risk: ArrayLike, strata: ArrayLike | None = None)
     return -loss.total(target, np.asarray(risk, dtype=float), np.ones(time.size)) / int(event.sum())
 
 
+def curves_of(model: Any, X: Any, strata: Any = None, hazard: bool = False) -> Any:
+    """Return the survival curves, or the cumulative hazards, that a model or the last step of a pipeline predicts."""
+    if hasattr(model, "steps"):
+        X, model = model[:-1].transform(X) if len(model.steps) > 1 else X, model[-1]
+    predict = model.predict_cumulative_hazard_function if hazard else model.predict_survival_function
+    return predict(X) if strata is None else predict(X, strata=strata)
+
+
 SCORES = ("likelihood", "concordance", "concordance_ipcw", "brier")
 
 
@@ -422,5 +430,5 @@ def _score(name: str, tau: float | None, times: ArrayLike | None, model: Any, X:
         return concordance_ipcw(fitted.observed_, y, model.predict(X), tau)
     known = fitted.observed_
     at = times_between(y, float(np.max(known["time"]))) if times is None else np.asarray(times, dtype=float)
-    survived = np.array([curve(at) for curve in model.predict_survival_function(X)])
+    survived = np.array([curve(at) for curve in curves_of(model, X)])
     return -integrated_brier_score(known, y, survived, at)

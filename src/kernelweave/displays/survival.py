@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..inspection import calibration, risk_groups
 from ..inspection.views import predicts_survival
-from ..metrics import StepFunction, kaplan_meier, log_rank_p_value, survival
+from ..metrics import StepFunction, curves_of, kaplan_meier, log_rank_p_value, survival
 from .colours import ACCENT, INK, LINES, Display, axes_to_draw_on
 
 #: what groups are called, from the lowest risk on, where there are three
@@ -105,8 +105,7 @@ class SurvivalDisplay(Display):
             raise ValueError(
                 "there are curves of models of survival alone: MKLSurvival, or a pipeline that ends in it"
             )
-        given = {} if strata is None else {"strata": strata}
-        curves = estimator.predict_survival_function(X, **given)
+        curves = curves_of(estimator, X, strata)
         labels = (
             [f"sample {k}" for k in range(len(curves))] if names is None else [str(name) for name in names]
         )

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from .._typing import Array
-from ..metrics import kaplan_meier
+from ..metrics import curves_of, kaplan_meier
 from .views import paired, predicts_survival
 
 
@@ -83,7 +83,11 @@ def calibration(
         raise ValueError("no sample has the event: there is nothing to calibrate by")
     quartiles = np.unique(np.quantile(y["time"][y["event"]], [0.25, 0.5, 0.75]))
     at = quartiles if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    survived = np.array([curve(at) for curve in model.predict_survival_function(X, **_given(strata))])
+    return calibrated(y, np.array([curve(at) for curve in curves_of(model, X, strata)]), at, n_groups)
+
+
+def calibrated(y: NDArray[Any], survived: Array, at: Array, n_groups: int) -> Any:
+    """Return the table of ``calibration`` from predicted probabilities, ``(n, k)``."""
     rows = []
     for k, horizon in enumerate(at):
         group = risk_groups(survived[:, k], n_groups)
@@ -124,9 +128,6 @@ def martingale_residuals(model: Any, X: Any, y: Any, *, strata: Any = None) -> A
     True
     """
     X, y = _followed(model, X, y)
-    curves = model.predict_cumulative_hazard_function(X, **_given(strata))
+    curves = curves_of(model, X, strata, hazard=True)
     return y["event"] - np.array([curve(time) for curve, time in zip(curves, y["time"], strict=True)])
 
-
-def _given(strata: Any) -> dict[str, Any]:
-    return {} if strata is None else {"strata": strata}

@@ -44,12 +44,13 @@ def paired(model: Any, X: Any, y: Any, cut: bool = False) -> tuple[Any, np.ndarr
                 "precomputed matrices cannot be cut into parts by sample: use kernels.held(stack) with sample indices "
                 "as X"
             )
-        return X, _as_array(model, y)
+        return X, as_targets(model, y)
     X, y = samples_and_targets(X, y)
-    return (as_views(X) if is_views(X, len(y)) else X), _as_array(model, y)
+    return (as_views(X) if is_views(X, len(y)) else X), as_targets(model, y)
 
 
-def _as_array(model: Any, y: Any) -> np.ndarray:
+def as_targets(model: Any, y: Any) -> np.ndarray:
+    """Return targets as an array: of a model of survival as ``kernelweave.survival`` makes them."""
     targets = survival(*read_survival(y)) if predicts_survival(model) else np.asarray(y)
     if is_classifier(model) and targets.ndim > 1 and targets.shape[1] > 1:
         raise ValueError(

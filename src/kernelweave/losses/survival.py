@@ -20,6 +20,7 @@ class SurvivalLoss(Loss):
     tasks = frozenset({"survival"})
     #: whether f multiplies the hazard, ``h(t) = h_0(t) exp(f)``; if not it is a log time, ``t = t_0 exp(f)``
     proportional: ClassVar[bool] = True
+    error = "loss"
 
     def encode(self, time: Array, event: NDArray[np.bool_], stratum: NDArray[np.intp]) -> Array:
         """Return the targets of times and events; ``stratum`` numbers the groups that have a baseline of their own."""

@@ -19,6 +19,8 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, groups: Any) -> list[Split]:
     """Return training and held-out samples of every fold, round by round; every class is in every training part."""
+    if y.dtype.names:
+        y, classify = y["event"].astype(int), True
     if groups is None:
         return list(shuffled_folds(y, classify, n_folds, seed, n_repeats))
     splits: list[Split] = []
@@ -52,14 +54,18 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
     return kind(n_folds, shuffle=True, random_state=seed)
 
 
-def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:
-    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together."""
+def fitted_on(
+    model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int, **beside: Any
+) -> Any:
+    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
+
+    ``beside`` is what its fit, or that of the last step of a pipeline, is given beside samples and targets.
+    """
     copy = clone(model)
+    before = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
     if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
-        if groups is None:
-            return copy.fit(X, y)
-        name = f"{copy.steps[-1][0]}__groups" if isinstance(copy, Pipeline) else "groups"
-        return copy.fit(X, y, **{name: groups})
+        beside |= {} if groups is None else {"groups": groups}
+        return copy.fit(X, y, **{before + name: value for name, value in beside.items()})
     searches = isinstance(copy, GridSearchCV)
     whole = groups is not None and _groups(y, groups, classify) > 1
     if whole and (searches or chooses_by_folds(copy)):
@@ -69,7 +75,7 @@ def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: 
         rarest = int(np.unique(y, return_counts=True)[1].min()) if classify else len(y)
         kind = StratifiedKFold if classify else KFold
         copy.set_params(cv=kind(max(2, min(n_folds, rarest)), shuffle=True, random_state=0))
-    return copy.fit(X, y)
+    return copy.fit(X, y, **{before + name: value for name, value in beside.items()})
 
 
 def chooses_by_folds(model: Any) -> bool:

@@ -275,7 +275,7 @@ def settings_section(subject: Subject) -> str:
         "versions": ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
         "machine": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
     }
-    for key in ("data", "target", "id"):
+    for key in ("data", "target", "time", "strata", "id"):
         if note.get(key):
             facts[key] = str(note[key])
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items() if v)

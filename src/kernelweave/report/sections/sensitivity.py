@@ -69,7 +69,7 @@ def _along_C(subject: Subject) -> str:
     names = list(dict.fromkeys(views.tolist()))
     one_C = np.unique(np.atleast_1d(subject.estimator.C_)).size == 1
     learns = not weight_origin(subject.estimator).nothing
-    learns_one = subject.estimator.fits_subsets and one_C and learns
+    learns_one = subject.fits_subsets and one_C and learns
     if len(names) < 2 or len(subject.y) > MOST_SAMPLES or not learns_one:
         return ""
     C = float(np.mean(subject.estimator.C_))
@@ -125,7 +125,7 @@ def subsets_of_views(subject: Subject) -> tuple[Any, str]:
         refits, subsets, worth = subject.refits, None, ""
         names = list(dict.fromkeys(str(view) for view in kernel_views(subject.model)))
         few = 2 <= len(names) <= MOST_VIEWS and len(subject.y) <= MOST_SAMPLES
-        if subject.estimator.fits_subsets and few:
+        if subject.fits_subsets and few:
             splits = refits.splits[: refits.folds]
             subsets = view_subsets(subject.model, subject.X, subject.y, splits=splits)
             worth = _worth(subject, subsets, names)

@@ -160,7 +160,9 @@ def features_section(subject: Subject) -> str:
         return ""
     classes = subject.refits.classes
     if classes is None:
-        sign = "A positive weight raises the prediction."
+        longer = subject.y.dtype.names and not subject.estimator.loss_.proportional
+        raises = "lengthens the predicted time" if longer else "raises the prediction"
+        sign = f"A positive weight {raises}."
     elif len(classes) == 2:
         sign = f"A positive weight speaks for “{classes[1]}”, a negative one for “{classes[0]}”."
     else:
