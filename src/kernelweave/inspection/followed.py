@@ -130,4 +130,3 @@ def martingale_residuals(model: Any, X: Any, y: Any, *, strata: Any = None) -> A
     X, y = _followed(model, X, y)
     curves = curves_of(model, X, strata, hazard=True)
     return y["event"] - np.array([curve(time) for curve, time in zip(curves, y["time"], strict=True)])
-

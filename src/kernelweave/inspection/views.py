@@ -165,9 +165,9 @@ class TiedViews:
     choices : DataFrame
         ``norm``, ``C``, ``score``, ``tie`` of each, as in ``ties_``.
     names : list of str
-        The views.
+        The views; without those of which no weight was learnt, unless none was.
     shares : array of shape (choices, views)
-        Their weights as shares of their sum, of fits on all samples.
+        Their learnt weights as shares of their sum, of fits on all samples.
     """
 
     choices: Any
@@ -228,8 +228,12 @@ def tied_views(model: Any) -> TiedViews | None:
     if weights is None or choices is None or len(choices) < 2 or "target" in choices:
         return None
     groups = np.array([str(group) for group in kernel_groups(model)], dtype=object)
-    names = list(dict.fromkeys(groups.tolist()))
+    learnt = np.asarray(FittedModel.of(estimator).learnt_kernels, dtype=bool)
+    learnt = learnt if learnt.any() else ~learnt
+    names = list(dict.fromkeys(groups[learnt].tolist()))
     if len(names) < 2:
         return None
-    shares = np.stack([np.asarray(weights)[:, groups == name].sum(axis=1) for name in names], axis=1)
-    return TiedViews(choices, names, shares)
+    own = np.where(learnt, np.asarray(weights), 0.0)
+    return TiedViews(
+        choices, names, as_shares(np.stack([own[:, groups == name].sum(axis=1) for name in names], axis=1))
+    )

@@ -163,7 +163,9 @@ def compare_models(
         raise ValueError(
             "models are compared on classes or numbers, one for each sample: give one column of targets"
         )
-    kinds = {"survival" if predicts_survival(model) else is_classifier(final_estimator(model)) for model in fitted}
+    kinds = {
+        "survival" if predicts_survival(model) else is_classifier(final_estimator(model)) for model in fitted
+    }
     if len(kinds) != 1:
         raise ValueError(
             f"{first!r} and {second!r} learn classes, numbers or times to an event, and not both the same: their "

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimating import several_fits
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ..inspection import final_estimator
-from ..inspection.views import paired
+from ..inspection.views import as_targets, paired
 from ..views import Views
 from ._html import contents, document
 from ._refits import Subject

@@ -286,7 +286,7 @@ class HeldOut:
     def keep(
         self, predicted: Any, values: Array | None, y: NDArray[Any], where: Any, measures: Sequence[Measure]
     ) -> None:
-        """Keep what was predicted of the held-out samples, which are those at ``where``, the round and the positions."""
+        """Keep what was predicted of held-out samples, which are those at ``where``, the round and the positions."""
         self.predicted[where] = predicted
         if values is not None:
             if self.decision is None:

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from .. import metrics
 from .._typing import Array
 from ..inspection import feature_weights, final_estimator
-from ..inspection.views import predicts_survival, transformed
+from ..inspection.views import predicts_survival
 from ._html import number
 from ._refits import TREES, HeldOut, Measure, Method, Refits, Table, Targets
 
@@ -244,7 +244,9 @@ def targets_for(model: Any, y: NDArray[Any], strata: Any = None) -> Targets:
             )
         given = None if strata is None else np.asarray(strata)
         if given is not None and given.shape != y.shape:
-            raise ValueError(f"strata must be one label per sample, {y.size} of them, got the shape {given.shape}")
+            raise ValueError(
+                f"strata must be one label per sample, {y.size} of them, got the shape {given.shape}"
+            )
         return TimesToEvent(y, strata=given)
     if strata is not None:
         raise ValueError("strata are of models of survival: leave them out")

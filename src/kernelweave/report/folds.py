@@ -54,9 +54,7 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
     return kind(n_folds, shuffle=True, random_state=seed)
 
 
-def fitted_on(
-    model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int, **beside: Any
-) -> Any:
+def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int, **beside: Any) -> Any:
     """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
 
     ``beside`` is what its fit, or that of the last step of a pipeline, is given beside samples and targets.

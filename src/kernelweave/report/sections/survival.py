@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from ...displays import CalibrationDisplay, SurvivalDisplay
 from ...displays.survival import THIRDS
 from ...inspection import risk_groups
 from ...inspection.followed import calibrated
+from ...inspection.views import transformed
 from ...metrics import kaplan_meier, log_rank_p_value
 from .._html import WIDTH, drawn, figure, folded, number, short, table
 from .._refits import Subject
-from .._survival import hazard_ratios, transformed
+from .._survival import TimesToEvent, hazard_ratios
 
 #: times at which the numbers at risk are shown, samples listed with the largest residuals
 AT_RISK, WORST = 5, 10
@@ -27,6 +28,10 @@ def survival_section(subject: Subject) -> str:
     if subject.y.dtype.names is None:
         return ""
     return _curves(subject) + _calibration(subject) + _ratios(subject) + _residuals(subject)
+
+
+def _targets(subject: Subject) -> TimesToEvent:
+    return cast(TimesToEvent, subject.refits.targets)
 
 
 def _curves(subject: Subject) -> str:
@@ -60,14 +65,15 @@ def _curves(subject: Subject) -> str:
         + figure(picture, "Share without event over time, by thirds of held-out risk.")
         + table(
             ["third", "samples", "events", "median time", *(f"at risk at {short(time)}" for time in times)],
-            rows, "Samples still at risk",
-        )  # fmt: skip
+            rows,
+            "Samples still at risk",
+        )
     )
 
 
 def _calibration(subject: Subject) -> str:
     """Return predicted against observed shares at three horizons."""
-    refits, targets, y = subject.refits, subject.refits.targets, subject.y
+    refits, targets, y = subject.refits, _targets(subject), subject.y
     curves, horizons = refits.ours.decision, targets.horizons
     if curves is None or not np.isfinite(curves[0]).all():
         return ""
@@ -78,7 +84,8 @@ def _calibration(subject: Subject) -> str:
         "Lines: observed against predicted share without event; the table below has the numbers", "horizons",
     )  # fmt: skip
     rows = [
-        [(row.time, short(row.time)), int(row.samples), row.predicted, row.observed] for row in found.itertuples()
+        [(row.time, short(row.time)), int(row.samples), row.predicted, row.observed]
+        for row in found.itertuples()
     ]
     off = float(np.average(np.abs(found["predicted"] - found["observed"]), weights=found["samples"]))
     return (
@@ -86,7 +93,9 @@ def _calibration(subject: Subject) -> str:
         "be without event, at the quartiles of the event times: where probabilities are what they say, the points lie "
         f"on the dashed line. They are {number(off)} away from it on average.</p>"
         + figure(picture, "Observed against predicted share without event.")
-        + folded("The numbers", table(["time", "samples", "predicted", "observed"], rows, "Groups of samples"))
+        + folded(
+            "The numbers", table(["time", "samples", "predicted", "observed"], rows, "Groups of samples")
+        )
     )
 
 
@@ -95,7 +104,7 @@ def _ratios(subject: Subject) -> str:
     ratios = hazard_ratios(subject.model, transformed(subject.model, subject.X))
     if ratios is None:
         return ""
-    refits = [other for other in subject.refits.targets.ratios if other is not None]
+    refits = [other for other in _targets(subject).ratios if other is not None]
     rows: list[list[Any]] = []
     for name, ratio in ratios.items():
         own = [float(other[name]) for other in refits if name in other]
