@@ -61,7 +61,8 @@ def followed(frame: Any, options: Options, notes: list[str] | None = None) -> tu
     try:
         y = survival(frame[options.time], event, value)
     except ValueError as error:
-        raise ValueError(f"--time {options.time} --event {options.event}: {error}") from None
+        said = str(error).replace("kernelweave.survival(time, event, event_value=...)", "--event-value VALUE")
+        raise ValueError(f"--time {options.time} --event {options.event}: {said}") from None
     if not y["event"].any():
         raise ValueError(f"no row of {options.event!r} has the event: nothing can be learnt")
     if notes is not None:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from .. import metrics
 from .._typing import Array
 from ..inspection import feature_weights, final_estimator
+from ..inspection.explain import feature_names
 from ..inspection.views import predicts_survival
 from ._html import number
 from ._refits import TREES, HeldOut, Measure, Method, Refits, Table, Targets
@@ -106,7 +107,7 @@ class TimesToEvent(Targets):
         return (
             Measure("concordance", "Harrell’s, the share of pairs whose risks are in the order of their events; 0.5 is "
                     "guessing", harrell, number),
-            Measure("Uno’s concordance", "the same, weighted for censoring", uno, number),
+            Measure("Uno’s", "the same, weighted for censoring", uno, number),
             Measure("Brier score", f"integrated from {self.times[0]:.3g} to {self.times[-1]:.3g}, the squared error of "
                     "the curves, weighted for censoring; small is good", brier, number, most=np.inf),
         )  # fmt: skip
@@ -176,7 +177,7 @@ def _or_nan(measure: Any, *arguments: Any) -> float:
 def hazard_ratios(model: Any, samples: Any) -> Any:
     """Return the hazard ratio for a standard deviation of every column that always counts, by a linear kernel; or None.
 
-    The samples are as the kernels see them.
+    It is by the position of the column; the samples are as the kernels see them.
     """
     estimator = final_estimator(model)
     kernels = getattr(estimator, "kernels_", None) or []
@@ -190,9 +191,8 @@ def hazard_ratios(model: Any, samples: Any) -> Any:
     own = weights[weights["kernel"].isin(given)].groupby("feature", sort=False)["weight"].sum()
     if own.empty or table.ndim != 2:
         return None
-    names = list(getattr(estimator, "feature_names_in_", [f"feature {j}" for j in range(table.shape[1])]))
-    spread = dict(zip(names, table.std(axis=0), strict=True))
-    return np.exp(own * [spread.get(name, np.nan) for name in own.index])
+    own.index = [feature_names(estimator, estimator).index(name) for name in own.index]
+    return np.exp(own * table.std(axis=0)[own.index])
 
 
 class SurvivalRefits(Refits):

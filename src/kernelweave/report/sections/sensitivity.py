@@ -166,9 +166,16 @@ def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
     scores = dict(zip(subsets["views"], subsets["score"], strict=True))
     whole = scores[", ".join(names)]
     without = np.array([scores[", ".join(other for other in names if other != name)] for name in names])
+    # what always counts is there to adjust for, however well the model does without it
+    learnt = weight_origin(subject.estimator)
+    views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
+    given = np.array([not (learnt.nothing or learnt.learnt[views == name].any()) for name in names])
+    without[given] = -np.inf
     least = int(np.argmax(without))
     name, of_least = names[least], float(without[least])
     here, elsewhere = _at_tied_choices(subject, names)
+    for found in elsewhere:
+        found[2][given] = -np.inf
     also, with_all = "", f"{shown(whole)} with all views"
     if elsewhere:
         others = " and ".join(which for which, *_ in elsewhere)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ...displays import CalibrationDisplay, SurvivalDisplay
 from ...displays.survival import THIRDS
 from ...inspection import risk_groups
+from ...inspection.explain import feature_names
 from ...inspection.followed import calibrated
 from ...inspection.views import transformed
 from ...metrics import kaplan_meier, log_rank_p_value
@@ -57,16 +57,16 @@ def _curves(subject: Subject) -> str:
         lambda ax: SurvivalDisplay.from_predictions(y, place, ax=ax), (WIDTH, 3.8),
         "Curves: share without event over time of thirds by held-out risk; the table below has the numbers", "thirds",
     )  # fmt: skip
-    p = number(log_rank_p_value(y, group)) if len(shown) > 1 else "–"
+    p = f"{log_rank_p_value(y, group):.2g}" if len(shown) > 1 else "–"
     return (
         '<h2 id="survival">What happened to whom</h2><p>Samples of the first round, each predicted by a fit that did '
         "not see it, in thirds by their risk within the fold. The curves are what happened to them (Kaplan and Meier); "
-        f"the log-rank test that all are the same has p = {escape(p)}.</p>"
+        f"the log-rank test that all are the same has a p-value of {p}.</p>"
         + figure(picture, "Share without event over time, by thirds of held-out risk.")
         + table(
-            ["third", "samples", "events", "median time", *(f"at risk at {short(time)}" for time in times)],
+            ["third", "samples", "events", "median time", *(f"at {short(time)}" for time in times)],
             rows,
-            "Samples still at risk",
+            "Samples of each third, and how many were still at risk at some times",
         )
     )
 
@@ -106,10 +106,11 @@ def _ratios(subject: Subject) -> str:
         return ""
     refits = [other for other in _targets(subject).ratios if other is not None]
     rows: list[list[Any]] = []
-    for name, ratio in ratios.items():
-        own = [float(other[name]) for other in refits if name in other]
+    names = feature_names(subject.model, subject.estimator)
+    for column, ratio in ratios.items():
+        own = [float(other[column]) for other in refits if column in other]
         spread = f"{number(min(own))} – {number(max(own))}" if own else "–"
-        rows.append([str(name), float(ratio), (float(np.mean(own)) if own else np.nan, spread)])
+        rows.append([str(names[column]), float(ratio), (float(np.mean(own)) if own else np.nan, spread)])
     return (
         '<h3 id="ratios">Covariates that always count</h3><p>How many times larger the hazard is for a standard '
         "deviation more of a column, everything else equal. The range is that of the refits, which share most of their "
@@ -124,7 +125,7 @@ def _residuals(subject: Subject) -> str:
     curves = refits.ours.decision
     if curves is None or not np.isfinite(curves[0]).all():
         return ""
-    expected = -np.log(np.maximum(curves[0][:, -1], 1e-12))
+    expected = np.abs(np.log(np.maximum(curves[0][:, -1], 1e-12)))
     residual = y["event"] - expected
     # deviance: residuals of few events and of many on one scale
     surprise = expected - y["event"] * (1.0 + np.log(np.maximum(expected, 1e-12)))
