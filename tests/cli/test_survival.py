@@ -84,7 +84,19 @@ def test_a_search_with_strata_and_a_report():
         "--view",
         "dna=dna_*",
     )
-    more = ("--kernels", "linear", "--C", "0.1", "--norms", "l1", "2", "--scoring", "concordance", "--folds", "2")
+    more = (
+        "--kernels",
+        "linear",
+        "--C",
+        "0.1",
+        "--norms",
+        "l1",
+        "2",
+        "--scoring",
+        "concordance",
+        "--folds",
+        "2",
+    )
     said = call(
         "fit", "data.csv", *words, *more, "--drop", "patient", "--model", "m.skops", "--report", "r.html"
     ).stdout
