@@ -392,10 +392,14 @@ class Refits:
         spread = float(np.std(gain, ddof=1)) / np.sqrt(len(gain))
         return bool(np.mean(gain) > SURE * spread)
 
-    @property
-    def of_samples(self) -> tuple[str, Callable[[float], str], int]:
-        """Name of what is measured sample by sample, how it is written, and the sign of ``right``."""
-        return ("accuracy", percent, 1) if self.classify else ("mean squared error", number, -1)
+    def among(self, samples: Any) -> tuple[str, float, str]:
+        """Return what the model's predictions of some samples are measured by, the value, and how it is written."""
+        value = float(np.mean(self.right(self.ours)[samples]))
+        return (
+            ("accuracy", value, percent(value))
+            if self.classify
+            else ("mean squared error", -value, number(-value))
+        )
 
     def right(self, method: HeldOut) -> Array:
         """Share of rounds in which each sample was predicted right, or minus its mean squared error."""

@@ -16,11 +16,11 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import metrics
 from .._typing import Array
-from ..inspection import feature_weights, final_estimator
+from ..inspection import feature_weights, final_estimator, risk_groups
 from ..inspection.explain import feature_names
 from ..inspection.views import predicts_survival
 from ._html import number
-from ._refits import TREES, HeldOut, Measure, Method, Refits, Table, Targets
+from ._refits import TREES, Measure, Method, Refits, Table, Targets
 
 
 class KaplanMeier(BaseEstimator):
@@ -201,34 +201,28 @@ class SurvivalRefits(Refits):
     targets: TimesToEvent
 
     @cached_property
+    def place(self) -> Array:
+        """Rank of every sample's held-out risk within its fold of the first round, a share: fits differ in scale."""
+        place = np.empty(len(self.y))
+        for _, test in self.splits[: self.folds]:
+            risk = self.ours.predicted[0, test].astype(float)
+            place[test] = np.searchsorted(np.sort(risk), risk) / test.size
+        return place
+
+    @cached_property
+    def p_value(self) -> float:
+        """Of the log-rank test that thirds by held-out risk have the same curve; NaN where there is one."""
+        return _or_nan(metrics.log_rank_p_value, self.y, risk_groups(self.place))
+
+    @cached_property
     def better_than_guessing(self) -> bool:
-        """Whether the interval of the concordance is above one half."""
-        return bool(self.ours.measures[self.main.name].low > 0.5)
+        """Whether held-out risks are in the order of the events, and beyond doubt."""
+        return self.ours.measures[self.main.name].mean > 0.5 and self.p_value < 0.05
 
-    @property
-    def of_samples(self) -> tuple[str, Any, int]:
-        return "concordance", number, 1
-
-    def right(self, method: HeldOut) -> Array:
-        """Share of the pairs of every sample, within its fold, that are in the right order; the mean over rounds."""
-        rows: list[Array] = []
-        for round_ in range(self.rounds):
-            shares = np.full(len(self.y), np.nan)
-            for _, test in self.splits[round_ * self.folds : (round_ + 1) * self.folds]:
-                time, event = self.y["time"][test], self.y["event"][test]
-                risk = method.predicted[round_, test].astype(float)
-                first = event[:, None] & (
-                    (time[:, None] < time) | ((time[:, None] == time) & ~event[None, :])
-                )
-                right = np.where(first, 0.5 + 0.5 * np.sign(risk[:, None] - risk), 0.0)
-                pairs = first.sum(axis=0) + first.sum(axis=1)
-                ordered = right.sum(axis=0) + right.sum(axis=1)
-                shares[test] = np.divide(ordered, pairs, out=np.full(test.size, np.nan), where=pairs > 0)
-            rows.append(shares)
-        known = np.isfinite(rows)
-        total = np.where(known, rows, 0.0).sum(axis=0)
-        count = known.sum(axis=0)
-        return np.divide(total, count, out=np.full(count.size, np.nan), where=count > 0)
+    def among(self, samples: Any) -> tuple[str, float, str]:
+        risks = self.ours.predicted[:, samples].astype(float)
+        value = float(np.mean([_or_nan(metrics.concordance, self.y[samples], risk) for risk in risks]))
+        return "concordance", value, number(value)
 
 
 def targets_for(model: Any, y: NDArray[Any], strata: Any = None) -> Targets:

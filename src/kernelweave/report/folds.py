@@ -61,15 +61,19 @@ def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: 
     """
     copy = clone(model)
     before = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
+    kinds, strata = (y["event"].astype(int), True) if y.dtype.names else (y, classify)
+    whole = groups is not None and _groups(kinds, groups, strata) > 1
     if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
-        beside |= {} if groups is None else {"groups": groups}
-        return copy.fit(X, y, **{before + name: value for name, value in beside.items()})
-    searches = isinstance(copy, GridSearchCV)
-    whole = groups is not None and _groups(y, groups, classify) > 1
-    if whole and (searches or chooses_by_folds(copy)):
+        if groups is not None:
+            beside["groups"] = groups
+        if whole and isinstance(final_estimator(copy).cv, int | None):  # folds that would not look at groups
+            copy.set_params(
+                **{f"{before}cv": group_folds(most_folds(kinds, groups, n_folds, strata), strata)}
+            )
+    elif whole and (isinstance(copy, GridSearchCV) or chooses_by_folds(copy)):
         inner = group_folds(most_folds(y, groups, n_folds, classify), classify)
         copy.set_params(cv=list(inner.split(np.zeros((len(y), 1)), y, groups)))
-    elif searches:
+    elif isinstance(copy, GridSearchCV):
         rarest = int(np.unique(y, return_counts=True)[1].min()) if classify else len(y)
         kind = StratifiedKFold if classify else KFold
         copy.set_params(cv=kind(max(2, min(n_folds, rarest)), shuffle=True, random_state=0))

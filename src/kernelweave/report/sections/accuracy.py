@@ -292,14 +292,11 @@ def missing_section(subject: Subject) -> str:
         "better than the mean of the view."
     )
     patterns, inverse, sizes = np.unique(views.present, axis=0, return_inverse=True, return_counts=True)
-    name, shown, sign = refits.of_samples
-    per_sample = sign * refits.right(refits.ours)
     by_pattern: list[list[Any]] = []
     for q in np.argsort(-sizes, kind="stable")[:MOST_PATTERNS]:
         lacks = [name for name, here in zip(views.names, patterns[q], strict=True) if not here]
-        own = per_sample[inverse.ravel() == q]
-        value = float(np.mean(own[np.isfinite(own)])) if np.isfinite(own).any() else float("nan")
-        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), (value, shown(value))])
+        name, *value = refits.among(inverse.ravel() == q)
+        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), tuple(value)])
     return (
         f'<h2 id="missing">Missing views</h2><p>{escape(sentence)}</p>'
         + table(["view", "samples without it", "R² from the others"], rows, "Views and who lacks them")

@@ -12,10 +12,10 @@ from ...inspection import risk_groups
 from ...inspection.explain import feature_names
 from ...inspection.followed import calibrated
 from ...inspection.views import transformed
-from ...metrics import kaplan_meier, log_rank_p_value
+from ...metrics import kaplan_meier
 from .._html import WIDTH, drawn, figure, folded, number, short, table
 from .._refits import Subject
-from .._survival import TimesToEvent, hazard_ratios
+from .._survival import SurvivalRefits, TimesToEvent, hazard_ratios
 
 #: times at which the numbers at risk are shown, samples listed with the largest residuals
 AT_RISK, WORST = 5, 10
@@ -36,17 +36,11 @@ def _targets(subject: Subject) -> TimesToEvent:
 
 def _curves(subject: Subject) -> str:
     """Return Kaplan and Meier's curves of the thirds of held-out risk, and the numbers at risk."""
-    refits, y = subject.refits, subject.y
-    # by rank within each fold: risks of two fits are relative to their own training samples
-    place = np.empty(len(y))
-    for _, test in refits.splits[: refits.folds]:
-        risk = refits.ours.predicted[0, test].astype(float)
-        place[test] = np.searchsorted(np.sort(risk), risk) / test.size
-    group = risk_groups(place)
-    shown = np.unique(group).tolist()
+    refits, y = cast(SurvivalRefits, subject.refits), subject.y
+    group = risk_groups(refits.place)
     times = np.linspace(0.0, float(y["time"].max()), AT_RISK + 1)[:-1]
     rows: list[list[Any]] = []
-    for third in shown:
+    for third in np.unique(group).tolist():
         own = y[group == third]
         curve = kaplan_meier(own)
         half = curve.x[curve.y <= 0.5]
@@ -54,14 +48,13 @@ def _curves(subject: Subject) -> str:
         left = [int(np.sum(own["time"] >= time)) for time in times]
         rows.append([THIRDS[third], len(own), int(own["event"].sum()), median, *left])
     picture = drawn(
-        lambda ax: SurvivalDisplay.from_predictions(y, place, ax=ax), (WIDTH, 3.8),
+        lambda ax: SurvivalDisplay.from_predictions(y, refits.place, ax=ax), (WIDTH, 3.8),
         "Curves: share without event over time of thirds by held-out risk; the table below has the numbers", "thirds",
     )  # fmt: skip
-    p = f"{log_rank_p_value(y, group):.2g}" if len(shown) > 1 else "–"
     return (
         '<h2 id="survival">What happened to whom</h2><p>Samples of the first round, each predicted by a fit that did '
         "not see it, in thirds by their risk within the fold. The curves are what happened to them (Kaplan and Meier); "
-        f"the log-rank test that all are the same has a p-value of {p}.</p>"
+        f"the log-rank test that all are the same has a p-value of {refits.p_value:.2g}.</p>"
         + figure(picture, "Share without event over time, by thirds of held-out risk.")
         + table(
             ["third", "samples", "events", "median time", *(f"at {short(time)}" for time in times)],
