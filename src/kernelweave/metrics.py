@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -381,11 +382,15 @@ def partial_likelihood(y: Any, risk: ArrayLike, strata: ArrayLike | None = None)
 
 
 def curves_of(model: Any, X: Any, strata: Any = None, hazard: bool = False) -> Any:
-    """Return the survival curves, or the cumulative hazards, that a model or the last step of a pipeline predicts."""
+    """Return the survival curves, or the cumulative hazards, that a model or the last step of a pipeline predicts.
+
+    ``strata`` are for those that know some.
+    """
     if hasattr(model, "steps"):
         X, model = model[:-1].transform(X) if len(model.steps) > 1 else X, model[-1]
     predict = model.predict_cumulative_hazard_function if hazard else model.predict_survival_function
-    return predict(X) if strata is None else predict(X, strata=strata)
+    knows = strata is not None and "strata" in signature(predict).parameters
+    return predict(X, strata=strata) if knows else predict(X)
 
 
 SCORES = ("likelihood", "concordance", "concordance_ipcw", "brier")

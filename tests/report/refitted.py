@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kernelweave.inspection import final_estimator
 from kernelweave.report import _refits
-from kernelweave.report import _refits as _subject
-from kernelweave.report._survival import targets_for
+from kernelweave.report.survival import targets_for
 
 
 def refit(model, X, y, **options):
@@ -17,6 +16,4 @@ def refit(model, X, y, **options):
 def subject_of(model, X, y, **options):
     """Return what every section of a report is given."""
     found = refit(model, X, y, **options)
-    return _subject.Subject(
-        model, final_estimator(model), X, y, [str(i) for i in range(len(y))], found, {}, 0
-    )
+    return _refits.Subject(model, final_estimator(model), X, y, [str(i) for i in range(len(y))], found, {}, 0)

@@ -23,7 +23,7 @@ from kernelweave.inspection import (
     view_subsets,
 )
 from kernelweave.report import compare_models, make_report
-from kernelweave.report._survival import KaplanMeier, TimesToEvent, hazard_ratios
+from kernelweave.report.survival import KaplanMeier, TimesToEvent, hazard_ratios
 
 from .refitted import refit, subject_of
 
@@ -42,7 +42,7 @@ BANK = kw.always(kw.linear().on([0, 1]), 100.0) + kw.per_view(
 @pytest.fixture
 def no_forest(monkeypatch):
     """Without scikit-survival, whose forest takes longest."""
-    monkeypatch.setattr("kernelweave.report._survival.find_spec", lambda name: None)
+    monkeypatch.setattr("kernelweave.report.survival.find_spec", lambda name: None)
 
 
 def text_of(page):

@@ -21,8 +21,8 @@ from ..kernels import take
 from ..persistence import cleared
 from ._html import WIDTH, document, drawn, figure, number, table
 from ._refits import Measure, measured
-from ._survival import targets_for
 from .folds import fitted_on, folds_of
+from .survival import targets_for
 
 
 @dataclass(frozen=True)

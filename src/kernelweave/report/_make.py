@@ -19,8 +19,8 @@ from ..views import Views
 from ._html import contents, document
 from ._refits import Subject
 from ._refits import refit as refit_on_folds
-from ._survival import targets_for
 from .sections import SECTIONS
+from .survival import targets_for
 
 
 @several_fits

@@ -57,19 +57,21 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
 def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int, **beside: Any) -> Any:
     """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
 
-    ``beside`` is what its fit, or that of the last step of a pipeline, is given beside samples and targets.
+    ``beside`` is what its fit, or that of the last step of a pipeline, is given beside samples and targets, where it
+    takes that.
     """
     copy = clone(model)
+    takes = signature((copy.steps[-1][1] if isinstance(copy, Pipeline) else copy).fit).parameters
+    beside = {name: value for name, value in beside.items() if name in takes}
     before = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
-    kinds, strata = (y["event"].astype(int), True) if y.dtype.names else (y, classify)
-    whole = groups is not None and _groups(kinds, groups, strata) > 1
-    if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
+    kinds, of_classes = (y["event"].astype(int), True) if y.dtype.names else (y, classify)
+    whole = groups is not None and _groups(kinds, groups, of_classes) > 1
+    if chooses_by_folds(copy) and "groups" in takes:
         if groups is not None:
             beside["groups"] = groups
         if whole and isinstance(final_estimator(copy).cv, int | None):  # folds that would not look at groups
-            copy.set_params(
-                **{f"{before}cv": group_folds(most_folds(kinds, groups, n_folds, strata), strata)}
-            )
+            inner = group_folds(most_folds(kinds, groups, n_folds, of_classes), of_classes)
+            copy.set_params(**{f"{before}cv": inner})
     elif whole and (isinstance(copy, GridSearchCV) or chooses_by_folds(copy)):
         inner = group_folds(most_folds(y, groups, n_folds, classify), classify)
         copy.set_params(cv=list(inner.split(np.zeros((len(y), 1)), y, groups)))

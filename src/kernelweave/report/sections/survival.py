@@ -15,7 +15,7 @@ from ...inspection.views import transformed
 from ...metrics import kaplan_meier
 from .._html import WIDTH, drawn, figure, folded, number, short, table
 from .._refits import Subject
-from .._survival import SurvivalRefits, TimesToEvent, hazard_ratios
+from ..survival import SurvivalRefits, TimesToEvent, hazard_ratios
 
 #: times at which the numbers at risk are shown, samples listed with the largest residuals
 AT_RISK, WORST = 5, 10

@@ -22,6 +22,9 @@ from ..inspection.views import predicts_survival
 from ._html import number
 from ._refits import TREES, Measure, Method, Refits, Table, Targets
 
+#: samples of a leaf of a random survival forest, at least
+LEAF = 10
+
 
 class KaplanMeier(BaseEstimator):
     """The same curve for everybody, or everybody of a stratum: what is predicted without features."""
@@ -39,38 +42,6 @@ class KaplanMeier(BaseEstimator):
     def predict_survival_function(self, X: Any, strata: Any = None) -> list[metrics.StepFunction]:
         """Return the curve of each sample's stratum."""
         return [self.curves_[label] for label in (np.zeros(len(X)) if strata is None else strata)]
-
-
-class SurvivalForest(BaseEstimator):
-    """A random survival forest of scikit-survival, which knows no strata; beyond its times the last value holds."""
-
-    def __init__(self, random_state: Any = None) -> None:
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: NDArray[Any], strata: Any = None) -> Self:
-        """Grow the trees."""
-        from sksurv.ensemble import RandomSurvivalForest
-
-        self.forest_ = RandomSurvivalForest(TREES, min_samples_leaf=10, random_state=self.random_state)
-        self.forest_.fit(X, y)
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Return expected numbers of events."""
-        return self.forest_.predict(X)
-
-    def predict_survival_function(self, X: Any, strata: Any = None) -> list[metrics.StepFunction]:
-        """Return a curve for each sample."""
-        curves = self.forest_.predict_survival_function(X, return_array=True)
-        return [metrics.StepFunction(self.forest_.unique_times_, curve, 1.0) for curve in curves]
-
-
-def _ridge_cox() -> Any:
-    """Return Cox regression with a ridge penalty: what one linear kernel is."""
-    from .. import kernels as kw
-    from ..estimators import MKLSurvivalCV
-
-    return MKLSurvivalCV(kw.linear(), cv=3, random_state=0)
 
 
 @dataclass(frozen=True)
@@ -113,6 +84,9 @@ class TimesToEvent(Targets):
         )  # fmt: skip
 
     def methods(self, model: Any, fitted: Any, samples: Any, seed: int) -> tuple[list[Method], str]:
+        from .. import kernels as kw
+        from ..estimators import MKLSurvivalCV
+
         chooses = hasattr(model, "Cs")
         mean = clone(model).set_params(norm="uniform", solver="auto", **({"norms": None} if chooses else {}))
         how = ", C chosen as for the model" if chooses else ", at the same C"
@@ -124,7 +98,8 @@ class TimesToEvent(Targets):
         table = Table.of(kernels, samples)
         if not isinstance(table, str):
             steps = [*table.steps, ("scaled", StandardScaler(with_mean=not table.is_sparse))]
-            ridge = Pipeline([*steps, ("cox", _ridge_cox())])
+            # Cox regression with a ridge penalty is what one linear kernel is
+            ridge = Pipeline([*steps, ("cox", MKLSurvivalCV(kw.linear(), cv=3, random_state=0))])
             how = "standardised, the penalty by the likelihood of held-out samples inside each fold"
             methods.append(
                 Method("ridge Cox", f"Cox regression {table.about}, {how}", ridge, "columns", table.columns)
@@ -135,9 +110,12 @@ class TimesToEvent(Targets):
                 about = f"the same on the {len(some)} columns of kernels that always count"
                 methods.append(Method("covariates alone", about, clone(ridge), "columns", some))
             if find_spec("sksurv") is not None and not table.is_sparse:
-                forest = Pipeline([*table.steps, ("forest", SurvivalForest(seed))])
+                from sksurv.ensemble import RandomSurvivalForest
+
+                trees = RandomSurvivalForest(TREES, min_samples_leaf=LEAF, random_state=seed)
+                forest = Pipeline([*table.steps, ("forest", trees)])
                 without = "" if self.strata is None else ", without strata"
-                about = f"{TREES} trees with leaves of 10 samples at least {table.about}{without}"
+                about = f"{TREES} trees with leaves of {LEAF} samples at least {table.about}{without}"
                 methods.append(Method("random survival forest", about, forest, "columns", table.columns))
         about = "one curve for all samples" if self.strata is None else "one curve for each stratum"
         last = Method("Kaplan-Meier", about, KaplanMeier(), sees="nothing")
@@ -153,10 +131,14 @@ class TimesToEvent(Targets):
         """
         last = self.y["time"][rows]
         try:
-            curves = metrics.curves_of(fitted, samples, **self.beside(rows))
+            curves = metrics.curves_of(fitted, samples, None if self.strata is None else self.strata[rows])
         except (ValueError, KeyError):
             return fitted.predict(samples), np.full((last.size, self.times.size + 1), np.nan)
-        values = [curve(np.append(self.times, time)) for curve, time in zip(curves, last, strict=True)]
+        # beyond its last time a function of scikit-survival raises
+        values = [
+            curve(np.minimum(np.append(self.times, time), curve.x[-1]))
+            for curve, time in zip(curves, last, strict=True)
+        ]
         return fitted.predict(samples), np.array(values)
 
     def note(self, fitted: Any, samples: Any) -> None:
