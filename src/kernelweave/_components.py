@@ -14,7 +14,7 @@ import difflib
 import importlib
 import pkgutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import signature
 from textwrap import wrap
 from typing import Any, ClassVar, Generic, TypeVar
@@ -189,6 +189,29 @@ def check_switch(name: str, value: object) -> None:
     number = isinstance(value, int | float | np.number) and value in (0, 1)
     if not (isinstance(value, bool | np.bool_) or number):
         raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise where a parameter is none of the words that it may be."""
+    known = tuple(choices)
+    if not (isinstance(value, str) and value in known):
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
+def check_whole(name: str, value: Any, least: int = 1, or_none: bool = False) -> None:
+    """Raise where a parameter is no whole number, or a smaller one than it may be."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not ((whole and value >= least) or (or_none and value is None)):
+        raise ValueError(
+            f"{name} must be a whole number >= {least}{' or None' if or_none else ''}, got {value!r}"
+        )
+
+
+def check_positive(name: str, value: Any, or_none: bool = False) -> None:
+    """Raise where a parameter is not a finite number above zero."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not ((number and np.isfinite(value) and value > 0) or (or_none and value is None)):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
 
 def closest(word: str, known: list[str]) -> str | None:

@@ -414,21 +414,16 @@ def is_frame(what: Any) -> bool:
     return hasattr(what, "iloc") and getattr(what, "ndim", 0) == 2
 
 
+@dataclass
 class SavedTable:
     """Columns of a data frame (labels, kinds and values), and the names of its rows if they have any."""
 
+    labels: list[Any]
+    kinds: list[str]
+    values: list[Any]
+    rows: int
     #: kind, values and name of the index; None where rows are numbered
     index: list[Any] | None = None
-
-    def __init__(
-        self,
-        labels: list[Any],
-        kinds: list[str],
-        values: list[Any],
-        rows: int,
-        index: list[Any] | None = None,
-    ) -> None:
-        self.labels, self.kinds, self.values, self.rows, self.index = labels, kinds, values, rows, index
 
     @classmethod
     def of(cls, frame: Any) -> SavedTable:

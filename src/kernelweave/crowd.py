@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._components import check_choice
 from ._typing import Array
 from .exceptions import KernelWeaveWarning, warn_at_caller
 
@@ -236,8 +237,7 @@ def aggregate(annotations: Any, n_samples: int | None = None, method: str = "maj
     >>> found.labels.tolist(), found.confidence.round(2).tolist()
     (['a', 'b'], [0.67, 1.0])
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    check_choice("method", method, METHODS)
     table = as_long(annotations)
     if n_samples is None:
         in_rows = "task" not in getattr(annotations, "columns", ())

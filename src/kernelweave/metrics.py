@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._components import check_choice
 from ._typing import Array
 
 __all__ = [
@@ -422,8 +423,7 @@ def scorer(
     >>> bool(scores.mean() > 0.7)
     True
     """
-    if name not in SCORES:
-        raise ValueError(f"scoring must be one of {', '.join(SCORES)}, got {name!r}")
+    check_choice("scoring", name, SCORES)
     return partial(_score, name, tau, times)
 
 

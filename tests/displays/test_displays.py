@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -141,7 +138,7 @@ def test_from_plain_arrays(ax):
 
 
 def test_wrong_requests(binary, ax):
-    with pytest.raises(ValueError, match="'bounds' or 'gap'"):
+    with pytest.raises(ValueError, match="kind must be one of bounds, gap"):
         ConvergenceDisplay.from_estimator(binary, ax=ax, kind="loss")
     with pytest.raises(ValueError, match="x must be one of passes, seconds, iteration"):
         ConvergenceDisplay.from_estimator(binary, ax=ax, x="time")
@@ -164,8 +161,3 @@ def test_own_figure_where_no_axes_are_given(binary, monkeypatch):
     display = WeightsDisplay.from_estimator(binary)
     assert display.figure_.number in plt.get_fignums()
     plt.close(display.figure_)
-
-
-def test_matplotlib_is_not_imported_before_drawing():
-    code = "import kernelweave.displays, sys; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -207,7 +207,7 @@ def test_paths_refused(ax):
         PathDisplay([1.0, 2.0], np.ones((3, 1)))
     with pytest.raises(ValueError, match="2 kernel names do not go with 1 kernels"):
         PathDisplay([1.0], np.ones((1, 1)), ["a", "b"])
-    with pytest.raises(ValueError, match="'weights' or 'scores'"):
+    with pytest.raises(ValueError, match="kind must be one of weights, scores"):
         PathDisplay([1.0], np.ones((1, 1))).plot(ax=ax, kind="gap")
     with pytest.raises(ValueError, match="no scores to draw"):
         PathDisplay([1.0], np.ones((1, 1))).plot(ax=ax, kind="scores")

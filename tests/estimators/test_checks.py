@@ -82,8 +82,13 @@ def granted(estimator):
 
 
 def of_a_fit(estimator, check):
-    """Whether the gate runs the check; ``pytest -m full`` runs the others."""
-    return getattr(check, "func", check).__name__ in OF_A_FIT
+    """Whether the gate runs the check; ``pytest -m full`` runs the others, and those on other arrays again."""
+    return getattr(check, "func", check).__name__ in OF_A_FIT and not getattr(
+        check, "keywords", {}
+    ).keys() & {
+        "readonly_memmap",
+        "X_dtype",
+    }
 
 
 @pytest.mark.gate_runs(only=of_a_fit)

@@ -50,8 +50,9 @@ def test_unknown_names():
 
 
 def test_a_fit_does_not_need_what_only_pictures_need():
+    """Nor is PyTorch imported without a device, nor matplotlib before anything is drawn."""
     found = run(
-        "import sys\nfrom kernelweave import MKLClassifier\n"
+        "import sys\nimport kernelweave.displays\nfrom kernelweave import MKLClassifier, MKLRegressor, banks, solvers\n"
         "MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.5]])\n"
         "print([name for name in ('matplotlib', 'torch', 'tqdm', 'click', 'skops') if name in sys.modules])"
     )

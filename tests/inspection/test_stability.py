@@ -74,7 +74,7 @@ def test_pipelines_regression_and_progress():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "jackknife"}, "'folds' or 'bootstrap'"),
+        ({"method": "jackknife"}, "one of folds, bootstrap"),
         ({"n_refits": 1}, "n_refits must be"),
         ({"level": 1.1}, "level must be"),
     ],

@@ -97,7 +97,7 @@ def test_leverage_finds_the_rare_samples():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sampling": "best"}, r"'uniform' or 'leverage', got 'best'"),
+        ({"sampling": "best"}, r"one of uniform, leverage, got 'best'"),
         ({"error": 0.0}, r"the error of nystroem must be a finite number > 0"),
         ({"error": 10**400}, r"the error of nystroem must be a finite number > 0"),
         ({"error": 1.5}, r"share of the trace, below 1, got 1.5"),

@@ -117,7 +117,7 @@ def test_tables_without_names_need_them_or_positions():
         ({"groups": {"A": []}}, "group 'A': a group is a list"),
         ({"groups": {"A": [0.5]}}, "group 'A': a group is a list"),
         ({"families": ()}, "at least one family"),
-        ({"missing_columns": "keep"}, "'drop' or 'error', got 'keep'"),
+        ({"missing_columns": "keep"}, "one of drop, error, got 'keep'"),
         ({"min_size": 0}, "min_size must be a whole number >= 1"),
     ],
 )

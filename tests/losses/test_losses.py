@@ -136,7 +136,7 @@ def test_smoothness_is_the_lipschitz_constant_of_the_gradient(loss):
     f = np.sort(np.concatenate([np.repeat(grid[:, None], y.size, axis=1), near]), axis=0)
     change = np.abs(np.diff(loss.gradient(y, f), axis=0))
     distance = np.diff(f, axis=0)
-    if loss.smooth and loss.smoothness is None:  # it grows without end
+    if loss.has_curvature and loss.smoothness is None:  # it grows without end
         assert np.max(change[-1] / distance[-1]) > 10 * np.max(change[0] / distance[0])
     elif loss.smoothness is None:
         assert np.max(change[distance < 3e-7]) > 0.4  # a corner: the gradient jumps

@@ -139,7 +139,7 @@ def test_final_svm_does_not_make_it_worse():
 
 def test_unknown_variant_is_refused():
     problem, _ = small_problem(L1())
-    with pytest.raises(ValueError, match="'adaptive' or 'paper'"):
+    with pytest.raises(ValueError, match="one of adaptive, paper"):
         solve(problem, Nesterov(variant="printed"))
 
 

@@ -36,6 +36,7 @@ def exact_objective(model, kernels, y, loss, p, C) -> float:
     return float(0.5 * np.sum(blocks**r) ** (2.0 / r) + C * np.sum(each))
 
 
+@pytest.mark.gate_runs(only=lambda seed: seed in (2, 4, 6, 11, 12, 14))  # every loss and norm
 @pytest.mark.parametrize("seed", range(16))
 def test_no_bound_of_a_solver_is_above_the_objective_of_another(seed):
     rng = np.random.default_rng(seed)

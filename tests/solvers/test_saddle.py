@@ -232,7 +232,7 @@ def test_which_problems_they_serve():
 
 @pytest.mark.parametrize(
     ("solver", "words"),
-    [(MirrorProx(variant="fast"), "'adaptive' or 'paper'"), (MirrorProx(ratio=0.0), "ratio > 0")],
+    [(MirrorProx(variant="fast"), "one of adaptive, paper"), (MirrorProx(ratio=0.0), "ratio > 0")],
 )
 def test_parameters_out_of_range(solver, words):
     with pytest.raises(ValueError, match=words):

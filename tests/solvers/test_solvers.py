@@ -328,7 +328,7 @@ def test_the_printed_algorithm_creeps_but_its_bounds_hold():
     for solution in (short, long):
         assert solution.certificate.dual <= optimum.primal * (1 + 1e-7)
         assert solution.certificate.primal >= optimum.dual * (1 - 1e-7)
-    with pytest.raises(ValueError, match=r"'adaptive' or 'paper', got 'printed'"):
+    with pytest.raises(ValueError, match=r"one of adaptive, paper, got 'printed'"):
         solve(case.problem, registry["nesterov"](variant="printed"))
 
 

@@ -281,7 +281,7 @@ def test_l1_and_the_hinge_are_refused_with_the_solvers_that_fit():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "printed"}, r"'corrected' or 'paper', got 'printed'"),
+        ({"variant": "printed"}, r"one of corrected, paper, got 'printed'"),
         ({"step_size": 1.5}, r"step_size of svrg must be in \(0, 1\], got 1.5"),
         ({"epoch": 0.0}, r"epoch of svrg must be > 0"),
         ({"accuracy": 1.0}, r"accuracy of svrg must be in \(0, 1\)"),

@@ -18,12 +18,15 @@ RESULTS = Path(__file__).parents[2] / "studies" / "results"
 PARTS = [(study, part) for study in STUDIES for part in load_study(study).parts]
 
 
-def beginnings(rows):
-    """Some of the runs: the first row, the first runs, and those of one kind only."""
-    yield rows.head(1)
-    yield rows.head(max(1, len(rows) // 3))
-    for column in rows.columns[:3]:
-        yield rows[rows[column] == rows[column].iloc[-1]]
+#: some of the runs: the first row, the first runs, and those of one kind only
+BEGINNINGS = {
+    "first row": lambda rows: rows.head(1),
+    "first third": lambda rows: rows.head(max(1, len(rows) // 3)),
+    **{
+        f"one value of column {k}": lambda rows, k=k: rows[rows.iloc[:, k] == rows.iloc[-1, k]]
+        for k in range(3)
+    },
+}
 
 
 def drawn(report, figure):
@@ -32,8 +35,12 @@ def drawn(report, figure):
     figure.savefig(BytesIO(), dpi=15)
 
 
+@pytest.mark.gate_runs(only=lambda study, part, names: len(names) == 2)
+@pytest.mark.parametrize(
+    "names", [("first third", "one value of column 2"), tuple(BEGINNINGS)], ids=["two", "all"]
+)
 @pytest.mark.parametrize(("study", "part"), PARTS, ids=[f"{study}-{part.name}" for study, part in PARTS])
-def test_some_of_the_runs_decide_nothing(study, part, tmp_path, capsys, monkeypatch):
+def test_some_of_the_runs_decide_nothing(study, part, names, tmp_path, capsys, monkeypatch):
     """Rows of the runs in studies/results, of which some are left out, go through the whole mechanism."""
     path = RESULTS / f"{study}_{part.name}_runs.csv"
     if not path.exists():
@@ -41,7 +48,8 @@ def test_some_of_the_runs_decide_nothing(study, part, tmp_path, capsys, monkeypa
     whole = pd.read_csv(path).drop(columns="settings")
     monkeypatch.setattr(Report, "picture", drawn)
     made = 0
-    for number, rows in enumerate(beginnings(whole)):
+    for number, name in enumerate(names):
+        rows = BEGINNINGS[name](whole)
         said: list[str] = []
         runs = [{"run": k} for k in range(3)]
         some = replace(

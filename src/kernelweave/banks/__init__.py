@@ -3,13 +3,7 @@
 from .._typing import Array, Index
 from ._base import Bank, Storage, support
 from .bound import BoundKernels, KernelFunction, MatrixRows, Term
-from .build import (
-    as_stack,
-    build_bank,
-    check_kernels,
-    check_training_stack,
-    learn_blockwise,
-)
+from .build import as_stack, build_bank, check_kernels, check_training_stack, learn_blockwise
 from .completion import Completion, check_missing, completed_bank
 from .decide import Decision
 from .gram import Gram, SideBySide

@@ -195,11 +195,6 @@ class BoundKernels:
     #: how kernels that samples lack are completed
     completion: ClassVar[None] = None
 
-    @classmethod
-    def of_matrices(cls, m: int, n: int, normaliser: Normaliser) -> BoundKernels:
-        """Return kernels that the user computes."""
-        return cls([], None, normaliser, given=GivenMatrices(m, n, np.arange(m)))
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read kernels of 0.2.0 too, where matrices were a class of their own, and a bank was an attribute."""
         if "m" in state:

@@ -25,7 +25,7 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank, Storage
-from .bound import BoundKernels
+from .bound import BoundKernels, GivenMatrices
 from .decide import Asked, Decision, keep
 from .facts import chains_of, explicit_kernels, facts_of_kernels, ranks_of, used_in_place
 from .gram import Gram, SideBySide
@@ -35,7 +35,7 @@ from .memory import check_storage
 from .normalise import Normaliser
 from .pairs import pair_bank
 from .power import Chain, Powers, base_groups, mirror_lower, packed_offsets, triangle_cuts
-from .streaming import FeatureStream, feature_stream
+from .streaming import FeatureStream
 
 #: entries of a block that is computed at once: it stays in the second-level cache
 CACHED_ENTRIES = 100_000
@@ -352,16 +352,17 @@ def build_bank(
     elif kernels is None:
         kept = _given_powers(samples, normaliser, threads)
     elif decision.storage == "stream":
-        kept = feature_stream(kernels, samples, normaliser, decision.dtype, threads)
+        kept = FeatureStream(kernels, samples, dtype=decision.dtype, threads=threads)
+        if normaliser.mode == "trace":  # the traces of the kernels are learnt in one sweep
+            normaliser.learn_traces(np.arange(m), kept.mean_squares())
+            kept.scale = normaliser.scale.copy()
     else:
         check_kernels(kernels, samples)
         kept = _host_storage(kernels, samples, n, normaliser, decision, threads)
     bank: Bank = Features(kept) if isinstance(kept, FeatureStorage) else Gram(kept)
     bank.decision = decision
-    if kernels is None:
-        bank.source = BoundKernels.of_matrices(m, n, normaliser)
-    else:
-        bank.source = BoundKernels(kernels, samples, normaliser)
+    given = GivenMatrices(m, n, np.arange(m)) if kernels is None else None
+    bank.source = BoundKernels(kernels or [], None if given else samples, normaliser, given=given)
     return bank
 
 

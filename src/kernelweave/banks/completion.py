@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._components import check_choice
 from .._numerics.feature_ridge import (
     PENALTIES,
     Centred,
@@ -46,8 +47,7 @@ Mask = NDArray[np.bool_]
 
 def check_missing(missing: object) -> str:
     """Return the treatment of missing views, or raise a ValueError that lists what there is."""
-    if missing not in HOW:
-        raise ValueError(f"missing must be one of {', '.join(HOW)}, got {missing!r}")
+    check_choice("missing", missing, HOW)
     return str(missing)
 
 

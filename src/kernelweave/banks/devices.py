@@ -59,6 +59,11 @@ def device_of(device: Any, *tensors: Any) -> Any:
         raise ValueError(
             "device='cuda' was asked for, but torch sees no GPU: use device='cpu' or device=None"
         )
+    if made.type == "cuda" and (made.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={device!r} was asked for, but torch sees {torch.cuda.device_count()} GPU(s), counted from 0: "
+            "use device='cuda' for the first"
+        )
     if made.type == "mps" and not torch.backends.mps.is_available():
         raise ValueError(
             "device='mps' was asked for, but torch sees no Apple GPU: use device='cpu' or device=None"

@@ -27,7 +27,6 @@ from .lowrank import (
     row_lengths,
     weighted_gram,
 )
-from .normalise import Normaliser
 
 #: rows that lie side by side in a file and are read together
 STRIPE = 512
@@ -431,14 +430,3 @@ class FeatureStream(FeatureStorage):
             padded = np.hstack([squares, np.zeros((squares.shape[0], 1))])
             out[:, rows] = np.add.reduceat(padded, self.starts[:-1], axis=1).T
         return out * ((self.ranks > 0) * self.scale)[:, None]
-
-
-def feature_stream(
-    kernels: list[Kernel], samples: Any, normaliser: Normaliser, dtype: Any, threads: int
-) -> FeatureStream:
-    """Stream rows, and learn the traces of the kernels in one sweep."""
-    stream = FeatureStream(kernels, samples, dtype=dtype, threads=threads)
-    if normaliser.mode == "trace":
-        normaliser.learn_traces(np.arange(stream.m), stream.mean_squares())
-        stream.scale = normaliser.scale.copy()
-    return stream

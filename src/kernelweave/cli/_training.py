@@ -223,40 +223,10 @@ def _columns(
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
     from .. import kernels as kw
 
-    for name in options.drop:
-        if name not in frame:
-            raise ValueError(f"there is no column {name!r} to --drop.{nearest(name, list(frame.columns))}")
-    left_out = {*options.targets.values(), note.id, options.fold_groups, options.strata, *options.drop}
-    columns = [column for column in frame.columns if column not in left_out]
-    if not columns:
-        raise ValueError(f"{options.data} has no column beside the target to learn from")
-    # kernels of texts, and those that always count, have columns of their own
-    own = [view for view in views if view.objects or view.always]
-    for view in own:
-        view.pick(columns)
-    objects = [view for view in own if view.objects]
-    others = [column for column in columns if column not in {name for view in own for name in view.picked}]
-    if options.gmt is not None or options.groups is not None:
-        by_file: Any = kw.from_groups if options.gmt is None else kw.from_gmt
-        spec = by_file(options.gmt or options.groups, kw.linear(), min_size=options.min_size)
-        found = spec.checked(kw.Schema(len(others), tuple(others)))
-        views = [
-            *own,
-            *(
-                View(group, tuple(others[j] for j in positions), ("linear",))
-                for group, positions in found.positions.items()
-            ),
-        ]
-        notes += [str(found)] if str(found) else []
-    named = bool(views)
-    if not named or (len(own) == len(views) and others):
-        names = named_kernels(str(options.kernels)) if named and options.kernels else View.kernels
-        views = [*views, View("all features", kernels=names)]
-    for view in views:
-        if view not in own:
-            view.pick(others)
+    views, named = _placed_views(frame, views, options, note, notes)
     used = list(dict.fromkeys(column for view in views for column in view.picked))
-    kinds = column_kinds(frame, used, remarks, [column for view in objects for column in view.picked])
+    objects = [column for view in views if view.objects for column in view.picked]
+    kinds = column_kinds(frame, used, remarks, objects)
     table = check_columns(frame, kinds, remarks)
     remarks.only([*used, *options.targets.values(), *options.beside.values()])
     note.views = {view.name: view.picked for view in views} if named else {}
@@ -277,6 +247,45 @@ def _columns(
         names = named_kernels(str(options.kernels))
         kernels = View("all features", kernels=names).spec() if names else kw.preset(str(options.kernels))
     return table, [("columns", transformer)], kernels
+
+
+def _placed_views(
+    frame: Any, views: list[View], options: Options, note: Note, notes: list[str]
+) -> tuple[list[View], bool]:
+    """Return views that know their columns, and whether somebody named them; else there is one, of all columns."""
+    from .. import kernels as kw
+
+    for name in options.drop:
+        if name not in frame:
+            raise ValueError(f"there is no column {name!r} to --drop.{nearest(name, list(frame.columns))}")
+    left_out = {*options.targets.values(), note.id, options.fold_groups, options.strata, *options.drop}
+    columns = [column for column in frame.columns if column not in left_out]
+    if not columns:
+        raise ValueError(f"{options.data} has no column beside the target to learn from")
+    # kernels of texts, and those that always count, have columns of their own
+    own = [view for view in views if view.objects or view.always]
+    for view in own:
+        view.pick(columns)
+    taken = {column for view in own for column in view.picked}
+    others = [column for column in columns if column not in taken]
+    if options.gmt is not None or options.groups is not None:
+        by_file: Any = kw.from_groups if options.gmt is None else kw.from_gmt
+        spec = by_file(options.gmt or options.groups, kw.linear(), min_size=options.min_size)
+        found = spec.checked(kw.Schema(len(others), tuple(others)))
+        groups = found.positions.items()
+        views = [
+            *own,
+            *(View(name, tuple(others[j] for j in places), ("linear",)) for name, places in groups),
+        ]
+        notes += [str(found)] if str(found) else []
+    named = bool(views)
+    if others and len(views) == len(own):
+        names = named_kernels(str(options.kernels)) if named and options.kernels else View.kernels
+        views = [*views, View("all features", kernels=names)]
+    for view in views:
+        if view not in own:
+            view.pick(others)
+    return views, named
 
 
 def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[str]]:

@@ -171,9 +171,8 @@ class DaskRows(Rows):
         return self.client.compute(self.array[rows]).result()
 
 
-def cut_rows(source: Rows, parts: int) -> np.ndarray:
-    """Where each of at most so many parts begins and ends: alike in size, and between the chunks of Dask."""
-    n = len(source)
+def cut_rows(source: Any, n: int, parts: int) -> np.ndarray:
+    """Where each of at most so many parts of n rows begins and ends: alike in size, and between the chunks of Dask."""
     parts = max(1, min(parts, n))
     even = np.linspace(0, n, parts + 1).round().astype(np.intp)
     if not isinstance(source, DaskRows):

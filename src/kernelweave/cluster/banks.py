@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from functools import partial
 from itertools import pairwise
@@ -207,7 +207,7 @@ def cluster_bank(
     """
     number, n, m, threads = np.dtype(dtype), n_samples(samples), len(kernels), len(client.nthreads())
     sweeps = isinstance(samples, Rows)
-    bounds = cut_rows(samples, threads) if sweeps else even_cuts(n, threads)
+    bounds = cut_rows(samples, n, threads)
     facts = facts_of_kernels(
         kernels, samples, normaliser.mode, normaliser.center, place="cluster", kind="rows" if sweeps else "other",
         height=int(np.max(np.diff(bounds))), memory=memory_of_workers(client, memory_budget),
@@ -215,13 +215,17 @@ def cluster_bank(
     decision = keep(facts, Asked(storage=storage, dtype=number.name))
     stored = decision.storage in ("dense", "lowrank")
 
-    def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
+    def make(first: int, last: int, worker: str) -> Any:
+        """Start the part of some rows, which learns how many threads its worker has."""
         if sweeps:
-            return kernels, send_rows(samples, first, last, client, worker), number.name, stored
-        here = client.scatter(samples, workers=[worker], hash=False)
-        return kernels, here, n, first, last, number.name, stored
+            parts: tuple[Any, ...] = (send_rows(samples, first, last, client, worker),)
+        else:
+            parts = client.scatter(samples, workers=[worker], hash=False), n, first, last
+        own, options = client.nthreads().get(worker, 1), {"actor": True, "workers": [worker], "pure": False}
+        kind = FeaturePart if sweeps else KernelPart
+        return client.submit(kind, kernels, *parts, number.name, stored, own, **options)
 
-    workers = _on_workers(client, FeaturePart if sweeps else KernelPart, bounds, arguments)
+    workers = Workers(client, [partial(make, int(first), int(last)) for first, last in pairwise(bounds)])
     if sweeps:
         starts, stored_bytes = zip(*workers.ask_all("shape"), strict=True)
         workers.cost.stored = sum(stored_bytes)
@@ -241,24 +245,6 @@ def cluster_bank(
         bank = Gram(WorkerKernels(workers, bounds, m, number == np.float64, stored))
     bank.decision, bank.source = decision, BoundKernels(kernels, samples, normaliser)
     return bank
-
-
-def even_cuts(n: int, parts: int) -> Index:
-    """Cut n rows into runs of about the same length."""
-    return np.unique(np.linspace(0, n, min(parts, n) + 1).round().astype(np.intp))
-
-
-def _on_workers(
-    client: Any, kind: type, bounds: Any, arguments: Callable[[int, int, str], tuple[Any, ...]]
-) -> Workers:
-    """Start a part for every run of rows; it learns how many threads its worker has."""
-
-    def make(first: int, last: int, worker: str) -> Any:
-        threads = client.nthreads().get(worker, 1)
-        options = {"actor": True, "workers": [worker], "pure": False}
-        return client.submit(kind, *arguments(first, last, worker), threads, **options)
-
-    return Workers(client, [partial(make, int(first), int(last)) for first, last in pairwise(bounds)])
 
 
 def memory_of_workers(client: Any, memory_budget: int | float | str | None) -> int:

@@ -25,8 +25,9 @@ class Display:
     ax_: Any
     figure_: Any
 
-    def _drawn_on(self, ax: Any, grid: str | None = None) -> Self:
-        """Keep the axes, tidy but for ``grid=None``, and return the display."""
+    def _drawn_on(self, ax: Any, grid: str | None = None, **labels: Any) -> Self:
+        """Label and keep the axes, tidy but for ``grid=None``, and return the display."""
+        ax.set(**labels)
         if grid is not None:
             tidy(ax, grid)
         self.ax_, self.figure_ = ax, ax.figure

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import check_choice
 from .colours import ACCENT, FAINT, INK, LINES, Display, axes_to_draw_on
 
 _X_LABELS = {"passes": "passes over the bank", "seconds": "seconds", "iteration": "iteration"}
@@ -114,11 +115,8 @@ class ConvergenceDisplay(Display):
         **kwargs
             For ``Axes.plot``.
         """
-        if kind not in ("bounds", "gap"):
-            raise ValueError(f"kind must be 'bounds' or 'gap', got {kind!r}")
-        if x not in _X_LABELS or x not in self.trace:
-            there = [name for name in _X_LABELS if name in self.trace]
-            raise ValueError(f"x must be one of {', '.join(there)}, got {x!r}")
+        check_choice("kind", kind, ("bounds", "gap"))
+        check_choice("x", x, [name for name in _X_LABELS if name in self.trace])
         wanted = self.problems if problem is None else [problem]
         if problem is not None and problem not in self.problems:
             raise ValueError(f"unknown problem {problem!r}: the trace has {self.problems}")
@@ -143,7 +141,6 @@ class ConvergenceDisplay(Display):
             floor = max(low, last - (high - last) - 0.35 * abs(last))
             margin = 0.05 * (high - floor) or 1.0
             ax.set_ylim(floor - margin, high + margin)
-            ax.set_ylabel("objective")
             ax.legend(frameon=False, loc="upper right")  # above the primal value, where it has fallen
         else:
             shades = np.linspace(0.0, 0.65, len(wanted))
@@ -162,15 +159,14 @@ class ConvergenceDisplay(Display):
                     f"asked for: {self.tol:g}", (0.01, self.tol), xycoords=("axes fraction", "data"),
                     xytext=(0, 3), textcoords="offset points", va="bottom", color=ACCENT, fontsize="small",
                 )  # fmt: skip
-            ax.set_ylabel("relative gap")
             if len(wanted) > 1:
                 columns = 1 + (len(wanted) - 1) // 6
                 ax.legend(title=self.several, frameon=False, ncols=columns, fontsize="small")
         title = "bounds of the optimum" if kind == "bounds" else "relative gap"
-        ax.set_title(f"{self.solver}: {title}" if self.solver else title.capitalize())
-        ax.set_xlabel(_X_LABELS[x])
         if x == "iteration":
             from matplotlib.ticker import MaxNLocator
 
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return self._drawn_on(ax, "y")
+        title = f"{self.solver}: {title}" if self.solver else title.capitalize()
+        ylabel = "objective" if kind == "bounds" else "relative gap"
+        return self._drawn_on(ax, "y", title=title, xlabel=_X_LABELS[x], ylabel=ylabel)

@@ -103,14 +103,9 @@ class ShapleyDisplay(Display):
         places = np.arange(len(steps))
         moves = np.array([end - begin for _, begin, end in steps])
         # against the class: lighter and hatched, so that grey is enough
-        self.bars_ = ax.barh(
-            places,
-            moves,
-            left=[begin for _, begin, _ in steps],
-            color=[INK if move >= 0 else ACCENT for move in moves],
-            hatch=["" if move >= 0 else "///" for move in moves],
-            edgecolor="white",
-        )
+        begins, colors = [begin for _, begin, _ in steps], [INK if move >= 0 else ACCENT for move in moves]
+        hatch = ["" if move >= 0 else "///" for move in moves]
+        self.bars_ = ax.barh(places, moves, left=begins, color=colors, hatch=hatch, edgecolor="white")
         ends = [end for _, _, end in steps]
         for place, begin, end in zip(places[1:], ends[:-1], ends[:-1], strict=True):
             ax.plot([begin, end], [place - 1, place], color=INK, linewidth=0.8)
@@ -124,11 +119,9 @@ class ShapleyDisplay(Display):
         ax.set_yticks(places, [shorten(name) for name, _, _ in steps])
         ax.invert_yaxis()
         ax.margins(x=0.15)
-        ax.set_xlabel(
-            f"decision value: {self.base:.2g} on average (dotted), {ends[-1] if ends else self.base:.2g} here"
-        )
-        ax.set_title(self.title)
-        return self._drawn_on(ax, "x")
+        here = ends[-1] if ends else self.base
+        said = f"decision value: {self.base:.2g} on average (dotted), {here:.2g} here"
+        return self._drawn_on(ax, "x", title=self.title, xlabel=said)
 
 
 class VarianceDisplay(Display):
@@ -165,8 +158,7 @@ class VarianceDisplay(Display):
             )  # fmt: skip
         ax.set_yticks(places, [shorten(str(name)) for name in names])
         ax.invert_yaxis()
-        ax.set_xlabel(self.split.what)
-        return self._drawn_on(ax, "x")
+        return self._drawn_on(ax, "x", xlabel=self.split.what)
 
     def plot_pair(self, first: str, second: str, *, ax: Any = None, gridsize: int = 30) -> VarianceDisplay:
         """Draw the density of the targets over the parts of two views.
@@ -189,10 +181,9 @@ class VarianceDisplay(Display):
         x, y = parts[names.index(first)], parts[names.index(second)]
         self.density_ = ax.hexbin(x, y, gridsize=gridsize, mincnt=1, cmap="Blues", bins="log")
         ax.axline((0.0, 0.0), slope=1.0, color=ACCENT, linewidth=0.8)
-        ax.set_xlabel(f"{self.split.what}, {shorten(first)}")
-        ax.set_ylabel(f"{self.split.what}, {shorten(second)}")
         ax.figure.colorbar(self.density_, ax=ax, label="targets")
-        return self._drawn_on(ax, "both")
+        xlabel, ylabel = (f"{self.split.what}, {shorten(name)}" for name in (first, second))
+        return self._drawn_on(ax, "both", xlabel=xlabel, ylabel=ylabel)
 
 
 class NoiseDisplay(Display):
@@ -301,11 +292,9 @@ class NoiseDisplay(Display):
                 fontsize="small", linespacing=1.35,
                 bbox={"facecolor": "white", "edgecolor": FAINT, "boxstyle": "round,pad=0.5"},
             )  # fmt: skip
-        ax.set_xlim(1, max(n, 2))
-        ax.set_ylim(-0.02, 1.04)
-        ax.set_xlabel("training samples, the most suspicious first")
-        ax.set_ylabel("probability that the label is right")
         if self.interval is not None or self.noise_rate is not None or self.wrong is not None:
             ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.66), fontsize="small")
-        ax.set_title("Suspected labels")
-        return self._drawn_on(ax, "y")
+        return self._drawn_on(
+            ax, "y", title="Suspected labels", xlabel="training samples, the most suspicious first",
+            ylabel="probability that the label is right", xlim=(1, max(n, 2)), ylim=(-0.02, 1.04),
+        )  # fmt: skip

@@ -138,12 +138,10 @@ class KernelMatrixDisplay(Display):
             if sum(len(str(c)) for c in classes) > 40:
                 ax.tick_params(axis="x", labelrotation=45)
         else:
-            ax.set_xlabel("sample")
-            ax.set_ylabel("sample")
+            ax.set(xlabel="sample", ylabel="sample")
         if colorbar:
             ax.figure.colorbar(self.image_, ax=ax, label="kernel value")
-        ax.set_title(self.name or "Kernel matrix")
-        return self._drawn_on(ax)
+        return self._drawn_on(ax, title=self.name or "Kernel matrix")
 
 
 class SpectrumDisplay(Display):
@@ -238,11 +236,9 @@ class SpectrumDisplay(Display):
         if negative.any():
             ax.fill_between(rank[negative], self.before[negative], 0.0, color=INK, alpha=0.15, lw=0)
         ax.axhline(0.0, color="0.4", lw=0.8)
-        ax.set_xlabel("rank of the eigenvalue")
-        ax.set_ylabel("eigenvalue")
-        ax.set_title(
+        ax.legend(frameon=False)
+        title = (
             f"{int(negative.sum())} of {self.before.size} eigenvalues are negative, "
             f"{100 * self.negative_share:.2g} % of the spectrum"
         )
-        ax.legend(frameon=False)
-        return self._drawn_on(ax, "y")
+        return self._drawn_on(ax, "y", title=title, xlabel="rank of the eigenvalue", ylabel="eigenvalue")

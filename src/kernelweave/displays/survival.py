@@ -17,6 +17,16 @@ from .colours import ACCENT, INK, LINES, Display, axes_to_draw_on
 THIRDS = ("low risk", "middle", "high risk")
 
 
+def _styles(count: int) -> list[dict[str, Any]]:
+    """Return styles of so many curves, the last one dark."""
+    shades = [str(shade) for shade in np.linspace(0.6, 0.0, count)] if count > 1 else [INK]
+    lines = [LINES[number % len(LINES)] for number in range(count)]
+    return [
+        {"color": color, "linestyle": line, "linewidth": 1.6}
+        for color, line in zip(shades, lines, strict=True)
+    ]
+
+
 class SurvivalDisplay(Display):
     """Curves of the probability to be without event over time.
 
@@ -106,9 +116,7 @@ class SurvivalDisplay(Display):
                 "there are curves of models of survival alone: MKLSurvival, or a pipeline that ends in it"
             )
         curves = curves_of(estimator, X, strata)
-        labels = (
-            [f"sample {k}" for k in range(len(curves))] if names is None else [str(name) for name in names]
-        )
+        labels = [f"sample {k}" for k in range(len(curves))] if names is None else [str(n) for n in names]
         return cls(dict(zip(labels, curves, strict=True)), title="predicted").plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> SurvivalDisplay:
@@ -122,19 +130,14 @@ class SurvivalDisplay(Display):
         """
         ax = axes_to_draw_on(ax, (6.0, 3.6))
         self.lines_: list[Any] = []
-        shades = np.linspace(0.6, 0.0, len(self.curves))
-        for number, (label, curve) in enumerate(self.curves.items()):
-            style: dict[str, Any] = {"linestyle": LINES[number % len(LINES)], "linewidth": 1.6}
-            style["color"] = INK if len(self.curves) == 1 else str(shades[number])
+        for style, (label, curve) in zip(_styles(len(self.curves)), self.curves.items(), strict=True):
             x, y = np.append(0.0, curve.x), np.append(1.0, curve.y)
             self.lines_ += ax.step(x, y, where="post", label=str(label), **{**style, **kwargs})
         if len(self.curves) > 1:
             ax.legend(frameon=False, fontsize="small", ncols=1 + (len(self.curves) - 1) // 6)
-        if self.title is not None:
-            ax.set_title(self.title)
-        ax.set(xlabel="time", ylabel="without event", ylim=(0.0, 1.02))
         ax.set_xlim(left=0.0)
-        return self._drawn_on(ax, "y")
+        labels = {"title": self.title or "", "xlabel": "time", "ylabel": "without event"}
+        return self._drawn_on(ax, "y", ylim=(0.0, 1.02), **labels)
 
 
 class CalibrationDisplay(Display):
@@ -181,15 +184,9 @@ class CalibrationDisplay(Display):
         ax.plot([0, 1], [0, 1], color=ACCENT, linestyle="--", linewidth=1.2)
         self.lines_: list[Any] = []
         horizons = self.table.groupby("time")
-        shades = np.linspace(0.6, 0.0, len(horizons))
-        for number, (time, rows) in enumerate(horizons):
-            style: dict[str, Any] = {
-                "linestyle": LINES[number % len(LINES)],
-                "linewidth": 1.2,
-                "markersize": 4,
-            }
-            style |= {"marker": "o", "color": str(shades[number]), "label": f"{time:.3g}"}
+        for style, (time, rows) in zip(_styles(len(horizons)), horizons, strict=True):
+            style |= {"linewidth": 1.2, "marker": "o", "markersize": 4, "label": f"{time:.3g}"}
             self.lines_ += ax.plot(rows["predicted"], rows["observed"], **{**style, **kwargs})
-        ax.set(xlabel="predicted to be without event", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
         ax.legend(title="time", frameon=False, fontsize="small")
-        return self._drawn_on(ax, "both")
+        labels = {"xlabel": "predicted to be without event", "ylabel": "observed"}
+        return self._drawn_on(ax, "both", xlim=(0, 1), ylim=(0, 1), **labels)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import check_choice
 from ..inspection import group_table, kernel_families
 from ..inspection.views import kernel_groups
 from .colours import ACCENT, FAINT, INK, LINES, Display, axes_to_draw_on, shorten, tidy
@@ -156,8 +157,7 @@ class WeightsDisplay(Display):
         title = f"{used} of {m} kernels have weight" if used < m else f"{m} kernels, all with weight"
         if given:
             title += " (given, not learnt)" if given == m else f" ({given} given, not learnt)"
-        ax.set_title(title)
-        return self._drawn_on(ax)
+        return self._drawn_on(ax, title=title)
 
     def _bars(self, ax: Any, shown: list[int], rest: str, kwargs: dict[str, Any]) -> None:
         """Rows of kernels, under the names of their groups where there are any, with the sums over whole groups."""
@@ -328,13 +328,12 @@ class GroupsDisplay(Display):
         )
         ax.set_yticks(places, self.labels(top))
         ax.invert_yaxis()
-        ax.set_xlabel("share")
-        weighted = int(np.sum(self.table["weight"] > 0))
-        ax.set_title(f"{weighted} of {len(self.table)} groups have weight")
         # below the axes, where no bar reaches: as far as their own labels need, whatever their height
         below = -0.65 * ax.figure.dpi / ax.get_window_extent().height
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, below), ncols=2, frameon=False, fontsize="small")
-        return self._drawn_on(ax, "x")
+        weighted = int(np.sum(self.table["weight"] > 0))
+        title = f"{weighted} of {len(self.table)} groups have weight"
+        return self._drawn_on(ax, "x", title=title, xlabel="share")
 
 
 class PathDisplay(Display):
@@ -419,8 +418,7 @@ class PathDisplay(Display):
         **kwargs
             For ``Axes.plot``.
         """
-        if kind not in ("weights", "scores"):
-            raise ValueError(f"kind must be 'weights' or 'scores', got {kind!r}")
+        check_choice("kind", kind, ("weights", "scores"))
         if (self.weights if kind == "weights" else self.scores) is None:
             raise ValueError(f"there are no {kind} to draw")
         ax = axes_to_draw_on(ax, (6.8, 4.0))
@@ -440,9 +438,8 @@ class PathDisplay(Display):
                 name = shorten(self.kernel_names[j], 34)
                 self.lines_ += ax.plot(self.Cs, self.weights[:, j], label=name, **{**style, **kwargs})
             ax.set_ylim(bottom=0.0)
-            ax.set_ylabel("weight")
             rest = ", one other in grey" if len(others) == 1 else f", {len(others)} others in grey"
-            ax.set_title(f"Weights along the path{rest if others else ''}")
+            title, ylabel = f"Weights along the path{rest if others else ''}", "weight"
         else:
             table = self.scores
             norms = list(dict.fromkeys(table["norm"])) if "norm" in table else [None]
@@ -459,14 +456,11 @@ class PathDisplay(Display):
                 label = None if norm is None else f"norm {norm}"
                 drawn = ax.errorbar(at, height, yerr=bars, label=label, **{**style, **kwargs})
                 self.lines_.append(drawn.lines[0])
-            ax.set_ylabel("score on held-out folds")
-            ax.set_title("Cross-validation")
-        ax.set_xscale("log")
-        ax.set_xlabel("C")
+            title, ylabel = "Cross-validation", "score on held-out folds"
         if self.chosen is not None:
             label = f"chosen: {self.chosen:g}"
             ax.axvline(self.chosen, color=ACCENT, linestyle="--", linewidth=1.2, label=label)
         handles, _ = ax.get_legend_handles_labels()
         if handles:
             ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-        return self._drawn_on(ax, "y")
+        return self._drawn_on(ax, "y", title=title, xlabel="C", ylabel=ylabel, xscale="log")

@@ -81,12 +81,6 @@ def facts_of(bound: Bound) -> dict[str, Any]:
     }
 
 
-def findings_of_weights(bound: Bound, weights: Array) -> tuple[str, ...]:
-    """Return what weights of kernels of pairs leave for new objects, where that is nothing."""
-    said = only_identity(bound.bank.kernels, np.atleast_2d(weights).sum(axis=0))
-    return () if said is None else (said,)
-
-
 class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
@@ -204,7 +198,7 @@ class BaseMKL(ParametersInGroups, PlainState, ShownInNotebooks, BaseEstimator):
             C=tasks[0].C if np.ptp(Cs) == 0.0 else Cs, lam=lam, loss=fits[0].loss, solver=fits[-1].solver,
             thresholds=thresholds,
             decision=decision, n_passes=n_passes, function=function,
-            findings=(*self._findings_of(tasks, values), *findings_of_weights(bound, known["weights"])),
+            findings=(*self._findings_of(tasks, values), *only_identity(bound.bank.kernels, known["weights"])),
             **self._own_parts(tasks, values),
         )  # fmt: skip
 

@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._components import same_component
-from ..banks import (
-    Bank,
-    build_bank,
-    check_kernels,
-    check_storage,
-    completed_bank,
-)
+from ..banks import Bank, build_bank, check_kernels, check_storage, completed_bank
 from ..banks.decide import keep
 from ..banks.facts import facts_of_kernels
 from ..banks.normalise import Normaliser

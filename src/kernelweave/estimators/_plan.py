@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import clone
 
-from .._components import check_switch
+from .._components import check_positive, check_switch, check_whole
 from .._estimating import TimeShares, class_columns
 from .._numerics.resources import thread_count
 from .._typing import Array
@@ -146,12 +146,8 @@ class Plan:
         """
         check_positive("C", C)
         check_positive("tol", estimator.tol)
-        if estimator.max_iter is not None and not (
-            isinstance(estimator.max_iter, Integral) and estimator.max_iter >= 1
-        ):
-            raise ValueError(f"max_iter must be a whole number >= 1 or None, got {estimator.max_iter!r}")
-        if estimator.max_seconds is not None:
-            check_positive("max_seconds", estimator.max_seconds)
+        check_whole("max_iter", estimator.max_iter, or_none=True)
+        check_positive("max_seconds", estimator.max_seconds, or_none=True)
         check_switch("fit_intercept", estimator.fit_intercept)
         check_switch("warm_start", estimator.warm_start)
         if estimator.checkpoint is not None:
@@ -245,13 +241,6 @@ def dtype_name(dtype: DTypeLike) -> str:
         return str(np.dtype(dtype))
     except TypeError:
         return ""
-
-
-def check_positive(name: str, value: object) -> None:
-    """Raise where a parameter is not a finite number above zero."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not (number and np.isfinite(value) and value > 0):  # type: ignore[operator, call-overload]
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array
 
-from .._components import store_parameters
+from .._components import check_choice, store_parameters
 from .._estimating import (
     available_where,
     check_two_classes,
@@ -451,8 +451,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _checked(self, X: Samples, y: Column, sample_weight: Column) -> Labelled:
         """Check parameters and input, before any work."""
-        if self.multi_class not in MULTI_CLASS:
-            raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
+        check_choice("multi_class", self.multi_class, MULTI_CLASS)
         device_of(self.device, X, y)
         X, y = self._joined(X, y)
         y, codes = on_host(in_memory(y)), None

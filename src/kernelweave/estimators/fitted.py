@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from .._fitted import ATTRIBUTES as ATTRIBUTES
 from .._fitted import FittedModel as FittedModel
 from ..banks import KernelFunction
-from ..views import KnownViews, Views
+from ..views import KnownViews
 from ._base import weights_of_columns as weights_of_columns
 from ._calibration import Calibration as Calibration
 from ._inputs import is_precomputed as is_precomputed
@@ -32,16 +32,9 @@ def function_of(estimator: BaseEstimator) -> KernelFunction:
     return function
 
 
-def views_for(estimator: BaseEstimator, X: Samples) -> Views | None:
-    """Return new samples as the views that the estimator was fitted on; None where it knows of none."""
-    known: KnownViews | None = vars(estimator).get("_views")
-    return None if known is None else known.bring(X)
-
-
-def knows_tables(estimator: BaseEstimator) -> bool:
-    """Whether an estimator was fitted on views that are tables of their own."""
-    known: KnownViews | None = vars(estimator).get("_views")
-    return known is not None and known.groups is None
+def known_views(estimator: BaseEstimator) -> KnownViews | None:
+    """Return the views that an estimator was fitted on; None where it knows of none."""
+    return vars(estimator).get("_views")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from scipy.optimize import linprog
 from sklearn.model_selection import StratifiedKFold
 
-from .._components import check_switch, store_parameters
+from .._components import check_positive, check_switch, check_whole, store_parameters
 from .._fitted import FittedModel
 from .._typing import Array
 from ..banks import KernelFunction
@@ -23,16 +23,8 @@ from ..solvers import Stop
 from ._base import facts_of
 from ._bind import Bound, fold_bank
 from ._fitting import plain
-from ._parameters import (
-    Bytes,
-    ClassWeights,
-    Column,
-    KernelsLike,
-    RandomSeed,
-    Samples,
-    Splits,
-)
-from ._plan import BankPlan, Plan, Task, check_positive, refuse_fixed_parts, seed_of
+from ._parameters import Bytes, ClassWeights, Column, KernelsLike, RandomSeed, Samples, Splits
+from ._plan import BankPlan, Plan, Task, refuse_fixed_parts, seed_of
 from .baselines import only
 from .classifier import Labelled, MKLClassifier
 
@@ -194,8 +186,7 @@ class LPBetaClassifier(MKLClassifier):
             check_positive("nu", nu)
             if nu > 1:
                 raise ValueError(f"nu is a share of the samples, in (0, 1]; got {nu!r}")
-        if not (isinstance(self.n_folds, int | np.integer) and self.n_folds >= 2):
-            raise ValueError(f"n_folds must be a whole number >= 2, got {self.n_folds!r}")
+        check_whole("n_folds", self.n_folds, 2)
         labelled = super()._checked(X, y, sample_weight)
         counts = np.bincount(labelled.codes[labelled.weight > 0], minlength=self.classes_.size)
         if np.any(counts == 1):

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._components import check_switch, nearest, store_parameters
+from .._components import check_choice, check_switch, check_whole, nearest, store_parameters
 from .._estimating import TimeShares, one_fit, warn_of_findings
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
@@ -281,8 +281,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 f"unknown method {self.method!r}.{nearest(str(self.method), list(METHODS))} "
                 f"Methods: {', '.join(METHODS)}."
             )
-        if self.crowd not in CROWD_METHODS:
-            raise ValueError(f"crowd must be one of {', '.join(CROWD_METHODS)}, got {self.crowd!r}")
+        check_choice("crowd", self.crowd, CROWD_METHODS)
         if self.method == "corrected" and self.loss not in CORRECTED:
             raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
@@ -295,10 +294,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 f"{self.suspect_weight!r}"
             )
         check_switch("exact_set", self.exact_set)
-        for name, least in (("max_rounds", 1), ("crowd_rounds", 0)):
-            value = getattr(self, name)
-            if not (isinstance(value, int | np.integer) and value >= least):
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        check_whole("max_rounds", self.max_rounds)
+        check_whole("crowd_rounds", self.crowd_rounds, 0)
         if isinstance(self.noise_rate, str):
             if self.noise_rate != "estimate":
                 raise ValueError(

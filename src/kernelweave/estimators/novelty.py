@@ -19,17 +19,7 @@ from ..losses import Loss, OneClass, make_loss
 from ._base import BaseMKL
 from ._bind import Bound
 from ._inputs import Training, training_inputs
-from ._parameters import (
-    Bytes,
-    Callback,
-    Column,
-    Device,
-    FileName,
-    KernelsLike,
-    NormLike,
-    Samples,
-    SolverLike,
-)
+from ._parameters import Bytes, Callback, Column, Device, FileName, KernelsLike, NormLike, Samples, SolverLike
 from ._plan import Plan, Task, norm_of_kernels
 
 #: offset, as a share of the mean diagonal of the mixed kernel, below which no function tells samples from the origin

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
 
-from .._components import check_switch, store_parameters
+from .._components import check_choice, check_switch, check_whole, store_parameters
 from .._estimating import checked_targets, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from .._fitted import FittedModel, set_optional
 from .._numerics.namespace import to_numpy
@@ -25,9 +24,10 @@ from ..banks import Bank, KernelFunction, support
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
+from ..kernels.pairwise import only_identity
 from ..losses import Loss, make_loss
 from ..solvers import final_status
-from ._base import BaseMKL, facts_of, findings_of_weights
+from ._base import BaseMKL, facts_of
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import (
     EVIDENCE,
@@ -207,10 +207,7 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
     ) -> tuple[Training, Plan, Array, Array]:
         """Check the input; return samples, the plan for their kernels, targets ``(n,)`` or ``(n, t)`` and weights."""
         X, y = self._joined(X, y)
-        if self.multi_output not in MULTI_OUTPUT:
-            raise ValueError(
-                f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
-            )
+        check_choice("multi_output", self.multi_output, MULTI_OUTPUT)
         check_switch("leave_one_out", self.leave_one_out)
         if self.leave_one_out and not plan.loss.least_squares:
             raise ValueError(
@@ -350,6 +347,12 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
 
 
 CRITERIA = ("convex", *EVIDENCE)
+#: of a single criterion, or of some of them
+FOUND_BY_CRITERION = (
+    "cv_results_", "norm_", "refit_time_", "shift_", "tied_weights_", "ties_", "variance_components_"
+)  # fmt: skip
+#: how a choice by evidence can end, the best first
+ENDS = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
 
 
 class MKLRegressorCV(MKLRegressor):
@@ -522,11 +525,12 @@ class MKLRegressorCV(MKLRegressor):
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         known = checked_offset(offset, training.n)
         self.criterion_ = self.criterion
-        set_optional(self, "variance_components_", None)
+        for name in FOUND_BY_CRITERION:
+            set_optional(self, name, None)
         splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
         if self.criterion == "convex":
-            warned_of = self._fit_convex(training, plan, self._tasks(Y, weight, plan, known), splits())
-            warn_of_findings(warned_of, GridEndWarning)
+            tasks = self._tasks(Y, weight, plan, known)
+            self._fit_convex(self._searches(training, plan, tasks, splits()), plan)
             return self
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         if known is not None:
@@ -548,14 +552,8 @@ class MKLRegressorCV(MKLRegressor):
         return Plan.of(self, self._loss(n_classes), self.C, "l1" if open_norm else None)
 
     def _check_options(self, plan: Plan, groups: Column) -> None:
-        if self.criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {self.criterion!r}")
-        if self.targets_in_batch is not None and not (
-            isinstance(self.targets_in_batch, Integral) and self.targets_in_batch >= 1
-        ):
-            raise ValueError(
-                f"targets_in_batch must be a whole number >= 1 or None, got {self.targets_in_batch!r}"
-            )
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_whole("targets_in_batch", self.targets_in_batch, or_none=True)
         if self.leave_one_out and self.criterion != "convex":
             raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
@@ -587,12 +585,8 @@ class MKLRegressorCV(MKLRegressor):
         if groups is not None and self.criterion != "folds":
             raise ValueError(f"groups are for criterion='folds' or 'convex', {self.criterion!r} has no folds")
 
-    def _fit_convex(
-        self, training: Training, plan: Plan, tasks: list[Task], splits: Splits
-    ) -> tuple[str, ...]:
-        """Choose and fit; return what is to be warned of."""
-        import pandas as pd
-
+    def _searches(self, training: Training, plan: Plan, tasks: list[Task], splits: Splits) -> list[Search]:
+        """Return the search of every target, or quantile, that has C and norm to itself."""
         Cs = checked_Cs(self.Cs)
         open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
@@ -601,40 +595,42 @@ class MKLRegressorCV(MKLRegressor):
         default = even[0] if even and open_norm and training.kind == "pairs" else None
         stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
-            name = f"scoring={self.scoring!r}"
             for task in tasks:
-                score = partial(self._scores_of, task)
-                refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
-        bound, several = bind(training, plan.bank), len(tasks) > 1
-        tasks = _settled(tasks, bound.bank)
-        searches, chosen, tables, ties, found, shifts = [], [], [], [], [], []
-        for task in tasks:
-            score, loss = partial(self._scores_of, task), partial(_mean_error, task)
-            error = task.loss.error
-            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default, error))
-            one = searches[-1].choose()
-            chosen.append(one)
-            # held-out samples one by one have no R2 each, but together they have
-            defined = np.isfinite(one.score) or self.scoring is not None
-            where = np.concatenate([held_out for held_out, _ in one.held_out])
-            values = np.concatenate([values for _, values in one.held_out])
-            known = task.weight[where] > 0
-            where, values = where[known], values[known]
-            enough = where.size > 1
-            found.append(one.score if defined else _score(task, where, values) if enough else np.nan)
-            shifts.append(task.loss.best_intercept(task.y[where], values, np.ones_like(values)))
-            label = {"target": task.label} if several else {}
-            tables.append(one.table.assign(**label))
-            ties.append(one.ties.drop(columns="choice").assign(**label))
+                refuse_undefined_scores(
+                    partial(self._scores_of, task), [task], splits, f"scoring={self.scoring!r}",
+                    "neg_mean_squared_error",
+                )  # fmt: skip
+        bound = bind(training, plan.bank)
+        return [
+            Search(
+                bound, [task], plans, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
+                default, task.loss.error,
+            )
+            for task in _settled(tasks, bound.bank)
+        ]  # fmt: skip
+
+    def _fit_convex(self, searches: list[Search], plan: Plan) -> None:
+        """Choose C and norm by cross-validation, and fit."""
+        import pandas as pd
+
+        bound, tasks, Cs = searches[0].bound, [search.tasks[0] for search in searches], searches[0].Cs
+        several = len(tasks) > 1
+        chosen = [search.choose() for search in searches]
+        named = [{"target": task.label} if several else {} for task in tasks]
+        tables = [one.table.assign(**label) for one, label in zip(chosen, named, strict=True)]
+        ties = [
+            one.ties.drop(columns="choice").assign(**label) for one, label in zip(chosen, named, strict=True)
+        ]
         self.cv_results_ = pd.concat(tables, ignore_index=True)
         self.ties_ = pd.concat(ties, ignore_index=True)
-        scores, C = np.array(found), np.array([one.C for one in chosen])
+        held_out = [self._held_out(task, one) for task, one in zip(tasks, chosen, strict=True)]
+        scores, C = np.array([score for score, _ in held_out]), np.array([one.C for one in chosen])
         self.scores_, self.best_score_ = scores if several else float(scores[0]), float(scores.mean())
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
-        set_optional(self, "shift_", np.squeeze(shifts)[()] if plan.loss.recentred else None)
-        solved = [one.tasks[0] for one in chosen]
+        if plan.loss.recentred:
+            self.shift_ = np.squeeze([shift for _, shift in held_out])[()]
         began = time.perf_counter()
-        fitted = self._solve(bound, chosen[0].plan, solved)
+        fitted = self._solve(bound, chosen[0].plan, [one.tasks[0] for one in chosen])
         self.refit_time_ = time.perf_counter() - began
         own = np.atleast_2d(fitted.weights)
         each = [search.weights_of_ties(*pair) for search, *pair in zip(searches, chosen, own, strict=True)]
@@ -652,7 +648,19 @@ class MKLRegressorCV(MKLRegressor):
         gaps = np.array([one.relative_gap for one in fitted.certificates or ()])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
         self._keep_table(scores, scores, 0.5 / C, own, np.nan, gaps, status)
-        return warned_of
+        warn_of_findings(warned_of, GridEndWarning)
+
+    def _held_out(self, task: Task, chosen: SearchResult) -> tuple[float, Array | float]:
+        """Return the score of held-out samples, and where they have predictions on average."""
+        rows = np.concatenate([held_out for held_out, _ in chosen.held_out])
+        values = np.concatenate([values for _, values in chosen.held_out])
+        known = task.weight[rows] > 0
+        rows, values = rows[known], values[known]
+        score = chosen.score
+        if self.scoring is None and not np.isfinite(score):
+            # one by one they have no R2, but together they have
+            score = _score(task, rows, values) if rows.size > 1 else np.nan
+        return score, task.loss.best_intercept(task.y[rows], values, np.ones_like(values))
 
     def _scores_of(self, task: Task, values: Array, held_out: Codes) -> dict[str, float]:
         """Score held-out values of a task, those of samples that have a target and weight."""
@@ -670,23 +678,14 @@ class MKLRegressorCV(MKLRegressor):
         self, bound: Bound, plan: Plan, Y: Array, weight: Array, left_out: NDArray[np.bool_]
     ) -> None:
         """Choose by REML where kernels are only multiplied with, and fit the ridge regressions."""
-        import pandas as pd
-
         if np.any(left_out):
             raise ValueError("nuisance kernels are not for pairs: leave kernels out of kernels.pairs")
         tasks, choices, noise = tasks_by_products(bound, plan, Y, weight)
         fitted, tol, single = self._solve(bound, plan, tasks), plan.stop.tol, Y.ndim == 1
         several = [one for one in (*(fitted.certificates or ()), fitted.certificate) if one is not None]
         gaps = np.array([one.relative_gap for one in several[: len(tasks)]])
-        pairs = list(zip(choices, gaps, strict=True))
-        status = np.array([final_status(c.status, gap, tol, chosen=True) for c, gap in pairs], dtype=object)
-        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
-        at = max(range(len(pairs)), key=lambda k: order.index(status[k]))
-        said = choices[at].status
-        ended = conclude(
-            "stationary" if said == "constant" else said, float(gaps[at]), tol, "" if single else f"target {at}: ",
-            f"after {choices[at].steps} steps of 'reml'", chosen=True,
-        )  # fmt: skip
+        steps = max(choice.steps for choice in choices)
+        status, ended = self._ended([choice.status for choice in choices], gaps, tol, steps)
         replace(
             fitted, norm_name="none (weights by reml)", learnt_kernels=np.ones(bound.bank.m, dtype=bool),
             weights_rule="", status=ended, solver="reml", findings=(*bound.findings, *fitted.findings),
@@ -697,14 +696,9 @@ class MKLRegressorCV(MKLRegressor):
         weights = np.atleast_2d(fitted.weights)
         alpha = np.array([0.5 / task.C for task in tasks])
         self._keep_table(np.exp(value), np.full(len(tasks), np.nan), alpha, weights, slope, gaps, status)
-        for name in ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
-            set_optional(self, name, None)
-        table = None
         if single:
             variance = noise[0] * np.append(choices[0].point.d, 1.0)
-            index = pd.Index([*self.kernel_names_, "noise"], name="component")
-            table = pd.DataFrame({"variance": variance, "share": variance / variance.sum()}, index=index)
-        set_optional(self, "variance_components_", table)
+            self._keep_components({"variance": variance, "share": variance / variance.sum()})
 
     def _keep_evidence(
         self,
@@ -721,24 +715,12 @@ class MKLRegressorCV(MKLRegressor):
             return values if Y.ndim == 2 else values[..., 0]
 
         choice, tol = evidence.choice, plan.stop.tol
-        # that of the choice may be said only where the ridge regression is solved
-        pairs = zip(choice.status, evidence.gaps, strict=True)
-        status = np.array([final_status(said, gap, tol, chosen=True) for said, gap in pairs], dtype=object)
+        status, ended = self._ended(choice.status, evidence.gaps, tol, evidence.steps)
         self.alpha_ = shown(evidence.alpha)
         self.scores_, self.best_score_ = shown(choice.score), float(np.mean(choice.score))
         self._keep_table(
             choice.value, choice.score, evidence.alpha, evidence.weights, choice.slope, evidence.gaps, status
         )
-        # of all targets that of the worst is said, of which a warning tells
-        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
-        worst = max(status, key=order.index)
-        at = np.flatnonzero(status == worst)
-        label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
-        said = choice.status[at[0]]
-        ended = conclude(
-            "stationary" if said == "constant" else said, float(np.max(evidence.gaps[at])), tol, label,
-            f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
-        )  # fmt: skip
         weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
         beta, intercept = shown(evidence.beta), shown(evidence.intercept)
         spread = None
@@ -747,28 +729,36 @@ class MKLRegressorCV(MKLRegressor):
         FittedModel(
             weights, beta, intercept, **facts_of(bound), norm_name=f"none (weights by {self.criterion})",
             learnt_kernels=np.ones(bound.bank.m, dtype=bool), weights_rule="",
-            findings=(*bound.findings, *findings_of_weights(bound, weights)),
+            findings=(*bound.findings, *only_identity(bound.bank.kernels, weights)),
             C=shown(evidence.C), loss=plan.loss, certificate=evidence.certificate, status=ended,
             solver=self.criterion, decision=plan.decision_by(self.criterion, bound.bank),
             n_iter=int(choice.factorisations[0]), n_passes=bound.bank.passes, spread=spread,
             function=KernelFunction.mixture(bound.bank, np.where(left_out, 0.0, weights), beta, intercept),
         ).write(self)  # fmt: skip
-        for name in ("shift_", "cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_"):
-            set_optional(self, name, None)
-        table, components = None, evidence.components
-        if components is not None:
-            import pandas as pd
+        if (components := evidence.components) is not None:
+            self._keep_components({
+                "variance": components.variance, "standard_error": components.error, "share": components.share,
+                "share_standard_error": components.share_error,
+            })  # fmt: skip
 
-            table = pd.DataFrame(
-                {
-                    "variance": components.variance,
-                    "standard_error": components.error,
-                    "share": components.share,
-                    "share_standard_error": components.share_error,
-                },
-                index=pd.Index([*self.kernel_names_, "noise"], name="component"),
-            )
-        set_optional(self, "variance_components_", table)
+    def _ended(
+        self, said: Sequence[str] | NDArray[np.object_], gaps: Array, tol: float, steps: int
+    ) -> tuple[NDArray[np.object_], str]:
+        """Return the status of every target, and that of the fit, the worst of them, of which a warning tells."""
+        # what a choice says of itself holds only where the ridge regression is solved
+        pairs = zip(said, gaps, strict=True)
+        status = np.array([final_status(one, gap, tol, chosen=True) for one, gap in pairs], dtype=object)
+        worst = np.flatnonzero(status == max(status, key=ENDS.index))
+        label = "" if status.size == 1 else f"{worst.size} of {status.size} targets: "
+        ended = "stationary" if said[worst[0]] == "constant" else said[worst[0]]
+        after = f"after {steps} steps of {self.criterion!r}"
+        return status, conclude(ended, float(np.max(gaps[worst])), tol, label, after, chosen=True)
+
+    def _keep_components(self, columns: dict[str, Array]) -> None:
+        import pandas as pd
+
+        index = pd.Index([*self.kernel_names_, "noise"], name="component")
+        self.variance_components_ = pd.DataFrame(columns, index=index)
 
     def _keep_table(
         self,

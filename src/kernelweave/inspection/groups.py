@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import check_whole
 from .._typing import Array
 from ..views import Views, as_views, is_views, samples_and_targets
 from .explain import contributions, feature_names
@@ -71,8 +72,7 @@ def group_table(
     estimator = final_estimator(model)
     check_is_fitted(estimator, "kernel_names_")
     for name, number in (("n_refits", n_refits), ("n_permutations", n_permutations), ("top", top)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-            raise ValueError(f"{name} must be a whole number >= 0, got {number!r}")
+        check_whole(name, number, 0)
     if y is None and (n_refits or n_permutations):
         raise ValueError("refits and permutations need y: group_table(model, X, y, ...)")
     X, y = samples_and_targets(X, y)

@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from .._components import check_whole
 from .._estimating import several_fits
 from .._numerics.significance import holm
 from .._typing import Array
@@ -223,8 +224,7 @@ def view_p_values(
     >>> view_p_values(MKLClassifier(bank, norm=2), X, y, n_permutations=99)["p_value"].tolist()[0]
     0.01
     """
-    if not (isinstance(n_permutations, int | np.integer) and n_permutations >= 1):
-        raise ValueError(f"n_permutations must be a whole number >= 1, got {n_permutations!r}")
+    check_whole("n_permutations", n_permutations)
     X, y = paired(model, X, y, cut=True)
     classify = is_classifier(final_estimator(model))
     if predicts_survival(model):

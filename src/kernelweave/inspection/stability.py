@@ -14,6 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from .._components import check_choice, check_whole
 from .._estimating import several_fits
 from .._typing import Array
 from ..estimators.fitted import weight_origin
@@ -177,10 +178,8 @@ def weight_stability(
     >>> stability.by_view()["selected"].tolist()
     [1.0, 1.0]
     """
-    if method not in ("folds", "bootstrap"):
-        raise ValueError(f"method must be 'folds' or 'bootstrap', got {method!r}")
-    if not (isinstance(n_refits, int | np.integer) and n_refits >= 2):
-        raise ValueError(f"n_refits must be a whole number >= 2, got {n_refits!r}")
+    check_choice("method", method, ("folds", "bootstrap"))
+    check_whole("n_refits", n_refits, 2)
     if not 0.0 < level <= 1.0:
         raise ValueError(f"level must be above 0 and at most 1, got {level!r}")
     X, y = paired(model, X, y, cut=True)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from .._estimating import several_fits
 from .._numerics.significance import corrected_t_test
-from ..estimators.fitted import knows_tables
+from ..estimators.fitted import known_views
 from ..estimators.subsets import SubsetFits
 from ..kernels import Chosen, Schema, Stack, as_spec, default_bank, expand_kernels
 from .views import final_estimator, kernel_views, paired, transformed
@@ -239,7 +239,8 @@ def add_view(
     [0, 0]
     """
     estimator = final_estimator(model)
-    if not knows_tables(estimator):
+    fitted_on = known_views(estimator)
+    if fitted_on is None or fitted_on.groups is not None:
         raise ValueError(
             "add_view needs a model that was fitted on a dict of views (or Views): fit others again, with the new "
             "columns or matrices"

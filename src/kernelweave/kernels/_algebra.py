@@ -149,7 +149,11 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
             run = list(together)
             if not placed:
                 taken = [
-                    [view for view in schema.views if _takes(kernel, view in schema.of_objects)]
+                    [
+                        view
+                        for view in schema.views
+                        if (kernel.takes_objects if view in schema.of_objects else kernel.takes_numbers)
+                    ]
                     for kernel in run
                 ]
                 if idle := [kernel.name for kernel, views in zip(run, taken, strict=True) if not views]:
@@ -179,11 +183,6 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
             '.named("..."); per_view names kernels after their view.'
         )
     return kernels
-
-
-def _takes(kernel: Kernel, objects: bool) -> bool:
-    """Whether a kernel takes the samples of a view, objects or numbers."""
-    return kernel.takes_objects if objects else kernel.takes_numbers
 
 
 def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.utils import check_random_state
 
-from .._components import check_switch
+from .._components import check_choice, check_switch
 from .._numerics.namespace import as_like, namespace
 from ..views import Views
 from ._algebra import Stack, as_spec
@@ -275,8 +275,7 @@ class NystroemOf(_Ranked):
 
 def _checked_size(rank: Any, sampling: Any, error: Any) -> int | None:
     """Return the number of landmarks, None where the error alone decides."""
-    if sampling not in SAMPLINGS:
-        raise ValueError(f"sampling of nystroem must be 'uniform' or 'leverage', got {sampling!r}")
+    check_choice("sampling of nystroem", sampling, SAMPLINGS)
     if error is not None and not (checked_number(error, "the error of nystroem") < 1.0):
         raise ValueError(f"the error of nystroem is a share of the trace, below 1, got {error!r}")
     if rank is None:

@@ -58,6 +58,10 @@ def _selected(selector: Any, schema: Schema) -> tuple[Any, ...]:
     return chosen if isinstance(chosen, tuple) else (chosen,)
 
 
+def _are_positions(columns: Any) -> bool:
+    return isinstance(columns, tuple) and bool(columns) and all(type(column) is int for column in columns)
+
+
 def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     """Return the positions that ``columns`` means, and whether it is one column and no list.
 
@@ -70,45 +74,38 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     """
     n = schema.n_features
     # settled before: a view may have thousands, and be asked for often
-    settled = isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)
-    if (
-        n is not None
-        and settled
-        and len(set(columns)) == len(columns)
-        and 0 <= min(columns) <= max(columns) < n
-    ):
+    known = n and _are_positions(columns) and len(set(columns)) == len(columns)
+    if known and 0 <= min(columns) <= max(columns) < n:
         return columns, False
-    columns = plain_columns(columns)
-    asked = columns
+    asked = columns = plain_columns(columns)
     if callable(columns):
         columns = _selected(columns, schema)
     if n is None:
         raise ValueError(
             f"columns {columns!r} were asked for, but the samples are a list of objects without columns"
         )
+    single = not isinstance(columns, tuple | slice)
+    several = (columns,) if single else columns
     if isinstance(columns, slice):
         if any(isinstance(end, str) for end in (columns.start, columns.stop)):
             raise ValueError(
                 f"a slice of columns takes positions, not names: {columns!r}; list the names instead"
             )
         positions = tuple(range(n))[columns]
-    elif not isinstance(columns, tuple):
-        positions = _positions(columns, schema)
-        return positions, len(positions) == 1 and not _is_pattern(columns, schema)
-    elif columns and all(isinstance(column, bool) for column in columns):
+    elif columns and not single and all(isinstance(column, bool) for column in columns):
         if len(columns) != n:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
         positions = tuple(j for j in range(n) if columns[j])
     else:
-        _check_known(columns, schema)
-        positions = tuple(j for column in columns for j in _positions(column, schema))
-        if any(_is_pattern(column, schema) for column in columns):  # two may mean the same column
-            positions = tuple(dict.fromkeys(positions))
+        _check_known(several, schema)
+        positions = tuple(j for column in several for j in _positions(column, schema))
+        if any(_is_pattern(column, schema) for column in several):  # two may mean the same column
+            positions, single = tuple(dict.fromkeys(positions)), False
     if not positions:
         raise ValueError(f"columns {asked!r} choose no column of the {n}")
     if len(set(positions)) < len(positions):
         raise ValueError(f"columns {columns!r} name a column twice")
-    return positions, False
+    return positions, single and len(positions) == 1
 
 
 def _is_pattern(column: Any, schema: Schema) -> bool:
@@ -382,8 +379,7 @@ class OnColumns(Wrapper, passes_on="is_settled"):
         return self._among_chosen(self.kernel.linear_columns)
 
     def _among_chosen(self, of: Callable[[int], np.ndarray | None]) -> np.ndarray | None:
-        positions = isinstance(self.columns, tuple) and all(type(column) is int for column in self.columns)
-        if not positions:
+        if not _are_positions(self.columns):
             return None
         used = of(len(self.columns))
         return None if used is None else np.asarray(self.columns, dtype=np.intp)[used]

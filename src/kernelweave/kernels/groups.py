@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._components import check_choice, check_whole
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ._algebra import as_spec, kernels_without_columns
 from ._kernel import Kernel, NamedParts, Schema
@@ -218,10 +219,8 @@ def from_groups(
         )
     if not families:
         raise ValueError("from_groups needs at least one family, for example from_groups(groups, linear())")
-    if missing_columns not in MISSING:
-        raise ValueError(f"missing_columns must be 'drop' or 'error', got {missing_columns!r}")
-    if isinstance(min_size, bool) or not isinstance(min_size, int) or min_size < 1:
-        raise ValueError(f"min_size must be a whole number >= 1, got {min_size!r}")
+    check_choice("missing_columns", missing_columns, MISSING)
+    check_whole("min_size", min_size)
     members: dict[str, tuple[Any, ...]] = {}
     for group, names in made.items():
         plain = plain_columns(names)

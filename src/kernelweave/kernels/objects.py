@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import sparse
 
+from .._components import check_choice
 from .._numerics.matrices import row_products
 from ._kernel import Kernel, n_samples, readable
 from ._numeric import checked_number, family_of, row_norms
@@ -122,8 +123,7 @@ class PartsKernel(OfObjects):
 
     def check_parameters(self) -> None:
         """Raise where a parameter cannot be what it is."""
-        if self.compare not in COMPARISONS:
-            raise ValueError(f"compare must be one of {', '.join(COMPARISONS)}, got {self.compare!r}")
+        check_choice("compare", self.compare, COMPARISONS)
         if self.n_features is not None:
             checked_number(self.n_features, f"n_features of kernel {self.name!r}", whole=True)
 

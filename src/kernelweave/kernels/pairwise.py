@@ -112,18 +112,19 @@ class PairKernel(Kernel):
         return np.asarray(0.25 * out)
 
 
-def only_identity(kernels: Sequence[Kernel], weights: np.ndarray) -> str | None:
-    """Say so where all weight is on kernels that only ask whether the objects of a side are the same; else None."""
-    active = [kernel for kernel, weight in zip(kernels, weights, strict=False) if weight > 0]
+def only_identity(kernels: Sequence[Kernel], weights: np.ndarray) -> tuple[str, ...]:
+    """Say so where all weight is on kernels that only ask whether the objects of a side are the same."""
+    total = np.atleast_2d(weights).sum(axis=0)
+    active = [kernel for kernel, weight in zip(kernels, total, strict=False) if weight > 0]
     pairs = [kernel for kernel in active if isinstance(kernel, PairKernel)]
     for which in ("left", "right"):
         # made symmetric, they have the other end to go by
         if pairs and all(isinstance(getattr(k, which), _SameObject) and not k.symmetry for k in pairs):
             return (
                 f"All weight is on kernels that only ask whether two {which} objects are the same (identity): a new "
-                f"{which} object is predicted by the intercept alone."
+                f"{which} object is predicted by the intercept alone.",
             )
-    return None
+    return ()
 
 
 def checked_pairs(A: Any) -> Pairs:
@@ -256,18 +257,10 @@ def _is_matrices(spec: Any) -> bool:
 
 def factors_of(kernels: Sequence[PairKernel]) -> tuple[list[Kernel], list[Kernel], np.ndarray]:
     """Return the different kernels of both sides, and which two of them each kernel is the product of, ``(m, 2)``."""
-    lefts, rights = ({id(side(k)): side(k) for k in kernels} for side in (_left_of, _right_of))
+    lefts, rights = {id(k.left): k.left for k in kernels}, {id(k.right): k.right for k in kernels}
     place = [{key: number for number, key in enumerate(side)} for side in (lefts, rights)]
     terms = [[place[0][id(k.left)], place[1][id(k.right)]] for k in kernels]
     return list(lefts.values()), list(rights.values()), np.array(terms, dtype=np.intp).reshape(-1, 2)
-
-
-def _left_of(kernel: PairKernel) -> Kernel:
-    return kernel.left
-
-
-def _right_of(kernel: PairKernel) -> Kernel:
-    return kernel.right
 
 
 def plain_pairs(pairs: Pairs) -> Pairs:

@@ -70,7 +70,7 @@ class Loss(Component):
 
     components = registry
     tasks: ClassVar[frozenset[str]] = frozenset()
-    #: Lipschitz constant of the gradient, None where the loss has corners
+    #: Lipschitz constant of the gradient, None where the loss has corners, or a gradient that grows without end
     smoothness: float | None = None
     #: whether ``curvature`` is positive everywhere, so that Newton's method applies
     has_curvature: ClassVar[bool] = False
@@ -109,11 +109,6 @@ class Loss(Component):
     not_negative: ClassVar[bool] = False
     #: what held-out predictions of a regression are compared by, the mean of ``deviation``
     error: ClassVar[str] = "squared_error"
-
-    @property
-    def smooth(self) -> bool:
-        """Whether it has a gradient everywhere; one with a Lipschitz constant (``smoothness``) has."""
-        return self.smoothness is not None
 
     @property
     def has_quadratic_dual(self) -> bool:

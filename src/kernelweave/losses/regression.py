@@ -253,7 +253,6 @@ class Poisson(Loss, registered_as="poisson"):
 
     tasks = frozenset({"regression"})
     has_curvature = True
-    smooth = True
     not_negative = True
     error = "poisson_deviance"
 

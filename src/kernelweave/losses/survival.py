@@ -47,7 +47,6 @@ class Cox(SurvivalLoss, registered_as="cox"):
     """
 
     has_curvature = True
-    smooth = True
     coupled = True
     unit_name = "nats per event"
     held_out_score = "log partial likelihood per event"

@@ -236,48 +236,59 @@ def _positions(what: str, index: Any, size: int) -> None:
         raise ValueError(f"{what} of the model are no positions below {size}")
 
 
-def _check_kernels(part: Any) -> None:
-    """Check lengths in kernels that are bound to samples, their normalisation, certificates, calibration, streams."""
-    if isinstance(part, Normaliser):
-        _numbers("scale of the normalisation", part.scale, (None,))
-        m = part.scale.size
-        for name, shape in (("row_means", (m, None)), ("grand_means", (m,)), ("diagonal", (m, None))):
-            if getattr(part, name) is not None:
-                _numbers(f"{name} of the normalisation", getattr(part, name), shape)
-    elif isinstance(part, BoundKernels):
-        if not isinstance(part.kernels, list) or not all(isinstance(one, Kernel) for one in part.kernels):
-            raise ValueError("kernels of the model are no list of kernels")
-        given = part.given
-        if given is not None:
-            if not isinstance(given, GivenMatrices) or type(given.n) is not int or type(given.m) is not int:
-                raise ValueError("the model does not know its matrices")
-            if part.kernels or min(given.n, given.m) < 0:
-                raise ValueError(f"a model on {given.m!r} matrices of {given.n!r} samples")
-            _positions("matrices", given.index, given.m)
-            if given.columns is not None:
-                _positions("columns of the matrices", given.columns, given.n)
-        count = len(part.kernels) if given is None else given.index.size
-        if not isinstance(part.normaliser, Normaliser) or count != part.normaliser.scale.size:
-            raise ValueError("the normalisation is not that of the kernels")
-        if part.direction is not None:
-            _numbers("direction of the function", part.direction, (None,), (None, None))
-            _numbers("starts of the kernels", part.starts, (len(part.kernels) + 1,))
-    elif isinstance(part, Certificate):
-        if not part.finite:
-            raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
-    elif isinstance(part, Calibration):
-        if not (0.0 <= part.scale < np.inf and np.isfinite(part.offset)):
-            raise ValueError(f"probabilities of the model are of {part.scale} f + {part.offset}")
-    elif isinstance(part, Stream):
-        if not isinstance(part.bound, BoundKernels):
-            raise ValueError("the state of partial_fit stands on no kernels")
-        part.check()
-    elif isinstance(part, PartsKernel):
-        if part.vocabulary is not None:
-            _numbers("vocabulary of a kernel", part.vocabulary, (None,))
-            if part.vocabulary.dtype != np.uint64 or np.any(part.vocabulary[1:] <= part.vocabulary[:-1]):
-                raise ValueError("the vocabulary of a kernel is not in order")
-    elif part.origin is not None:
+def _check_normaliser(part: Normaliser) -> None:
+    _numbers("scale of the normalisation", part.scale, (None,))
+    m = part.scale.size
+    for name, shape in (("row_means", (m, None)), ("grand_means", (m,)), ("diagonal", (m, None))):
+        if getattr(part, name) is not None:
+            _numbers(f"{name} of the normalisation", getattr(part, name), shape)
+
+
+def _check_bound(part: BoundKernels) -> None:
+    if not isinstance(part.kernels, list) or not all(isinstance(one, Kernel) for one in part.kernels):
+        raise ValueError("kernels of the model are no list of kernels")
+    given, count = part.given, len(part.kernels)
+    if given is not None:
+        if not isinstance(given, GivenMatrices) or type(given.n) is not int or type(given.m) is not int:
+            raise ValueError("the model does not know its matrices")
+        if part.kernels or min(given.n, given.m) < 0:
+            raise ValueError(f"a model on {given.m!r} matrices of {given.n!r} samples")
+        _positions("matrices", given.index, given.m)
+        if given.columns is not None:
+            _positions("columns of the matrices", given.columns, given.n)
+        count = given.index.size
+    if not isinstance(part.normaliser, Normaliser) or count != part.normaliser.scale.size:
+        raise ValueError("the normalisation is not that of the kernels")
+    if part.direction is not None:
+        _numbers("direction of the function", part.direction, (None,), (None, None))
+        _numbers("starts of the kernels", part.starts, (len(part.kernels) + 1,))
+
+
+def _check_certificate(part: Certificate) -> None:
+    if not part.finite:
+        raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
+
+
+def _check_calibration(part: Calibration) -> None:
+    if not (0.0 <= part.scale < np.inf and np.isfinite(part.offset)):
+        raise ValueError(f"probabilities of the model are of {part.scale} f + {part.offset}")
+
+
+def _check_stream(part: Stream) -> None:
+    if not isinstance(part.bound, BoundKernels):
+        raise ValueError("the state of partial_fit stands on no kernels")
+    part.check()
+
+
+def _check_vocabulary(part: PartsKernel) -> None:
+    if part.vocabulary is not None:
+        _numbers("vocabulary of a kernel", part.vocabulary, (None,))
+        if part.vocabulary.dtype != np.uint64 or np.any(part.vocabulary[1:] <= part.vocabulary[:-1]):
+            raise ValueError("the vocabulary of a kernel is not in order")
+
+
+def _check_origin(part: Any) -> None:
+    if part.origin is not None:
         _numbers("origin of a linear kernel", np.asarray(part.origin), (None,))
 
 
@@ -376,9 +387,9 @@ def _check_estimator(part: Any) -> None:
 
 #: by the name of a type, which the list of types makes sure of: importing scikit-learn's would be slow
 CHECKS: dict[str, Callable[[Any], None]] = {
-    "Normaliser": _check_kernels, "BoundKernels": _check_kernels,
-    "Linear": _check_kernels, "PartsKernel": _check_kernels, "Calibration": _check_kernels,
-    "Certificate": _check_kernels, "Stream": _check_kernels,
+    "Normaliser": _check_normaliser, "BoundKernels": _check_bound, "Linear": _check_origin,
+    "PartsKernel": _check_vocabulary, "Calibration": _check_calibration, "Certificate": _check_certificate,
+    "Stream": _check_stream,
     "Completion": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
     "Baseline": lambda part: part.check(), "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
 }  # fmt: skip

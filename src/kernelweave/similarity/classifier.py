@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import ParametersInGroups, check_switch, fill_in_parameters, nearest, store_parameters
+from .._components import (
+    ParametersInGroups,
+    check_choice,
+    check_positive,
+    check_switch,
+    check_whole,
+    fill_in_parameters,
+    nearest,
+    store_parameters,
+)
 from .._estimating import (
     PlainState,
     TimeShares,
@@ -280,21 +288,16 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
             )
         for name in ("normalize", "fit_intercept"):
             check_switch(name, getattr(self, name))
-        for name in ("C", "rho", "tol", "max_seconds"):
-            value = getattr(self, name)
-            if (value is None and name == "max_seconds") or (name == "rho" and isinstance(value, str)):
-                continue
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not (number and np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-        limit: Any = self.max_iter
-        if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
-            raise ValueError(f"max_iter must be a whole number >= 1 or None, got {limit!r}")
-        if isinstance(self.rho, str) and self.rho != "auto":
+        check_positive("C", self.C)
+        check_positive("tol", self.tol)
+        check_positive("max_seconds", self.max_seconds, or_none=True)
+        check_whole("max_iter", self.max_iter, or_none=True)
+        if not isinstance(self.rho, str):
+            check_positive("rho", self.rho)
+        elif self.rho != "auto":
             raise ValueError(f"rho must be 'auto' or a finite number > 0, got {self.rho!r}")
-        for name, allowed in (("rule", ("auto", "smooth", "classical")), ("multi_class", ("ovr", "joint"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        check_choice("rule", self.rule, ("auto", "smooth", "classical"))
+        check_choice("multi_class", self.multi_class, ("ovr", "joint"))
         if self.method in ("auto", *LEARNED):
             make_similarity_loss(self.loss)
         given = [name for name, default in LEARNED_ONLY.items() if getattr(self, name) != default]

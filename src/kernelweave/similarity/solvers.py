@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._components import Registry
+from .._components import Registry, check_choice
 from .._numerics.stopping import check_time, out_of_time
 from .._typing import Array
 from ..problems import FixedSolution, relative_gap
@@ -297,8 +297,7 @@ class MirrorDescent(SimilaritySolver):
 
     def init(self, problem: Any, start: Any, tol: float) -> MirrorState:
         """Return the state after the first SVM."""
-        if self.step_size not in ("adaptive", "proposition"):
-            raise ValueError(f"step_size must be 'adaptive' or 'proposition', got {self.step_size!r}")
+        check_choice("step_size", self.step_size, ("adaptive", "proposition"))
         logs = problem.first_logs(self.uniform_start)
         target = min(1e-3, max(0.1 * tol, 1e-6))
         state = MirrorState(logs, problem.from_logs(logs), problem.norm.start(problem.k), target)
@@ -416,8 +415,7 @@ class ESKL(MirrorDescent, registered_as="eskl"):
 
     def init(self, problem: Any, start: Any, tol: float) -> Any:
         """Return the state of the way that the loss and the variant ask for."""
-        if self.variant not in ("corrected", "paper"):
-            raise ValueError(f"variant must be 'corrected' or 'paper', got {self.variant!r}")
+        check_choice("variant", self.variant, ("corrected", "paper"))
         if self.variant == "paper":
             n, tau = problem.n, problem.trace
             return self.step(problem, _PrintedState(np.full(n, tau / n), tau / n * np.eye(n)))

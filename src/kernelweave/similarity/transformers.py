@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._components import check_switch
+from .._components import check_choice, check_switch
 from .._estimating import restore_on_error
 from .._numerics.matrices import EIGENVALUES
 from .inputs import positive_scale, symmetrised
@@ -103,8 +103,7 @@ class _Spectrum(_Pairwise):
     @restore_on_error
     def fit(self, X: Any, y: Any = None) -> _Spectrum:
         """Learn from an ``(n, n)`` similarity; y is not used."""
-        if self.rule not in ("smooth", "classical"):
-            raise ValueError(f"rule must be smooth or classical, got {self.rule!r}")
+        check_choice("rule", self.rule, ("smooth", "classical"))
         values, vectors = self._decomposed(X)
         self.eigenvalues_ = values
         self.kernel_ = (vectors * EIGENVALUES[self.kind](values)) @ vectors.T

@@ -57,6 +57,11 @@ def has_simple_derivative(loss: Loss) -> bool:
     return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge > 0.0
 
 
+def is_smooth(loss: Loss) -> bool:
+    """Whether a loss has a gradient everywhere."""
+    return loss.smoothness is not None or loss.has_curvature
+
+
 def has_bounded_steps(loss: Loss) -> bool:
     """Whether online steps serve: a sum over samples of a loss whose gradients are simple and bounded."""
     if loss.joint:
@@ -119,9 +124,9 @@ REQUIREMENTS = {
     "saddle form": Requirement("loss", "a loss whose dual is linear", lambda loss: loss.has_saddle_form),
     "prox": Requirement("norm", "a norm with a proximal operator",
                         lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed)),
-    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smooth),
+    "smooth loss": Requirement("loss", "a smooth loss", is_smooth),
     "summed loss": Requirement("loss", "a smooth loss of one column of decision values",
-                               lambda loss: loss.smooth and not loss.joint),
+                               lambda loss: is_smooth(loss) and not loss.joint),
     "simple derivative": Requirement("loss", "a smooth loss whose derivative is compiled", has_simple_derivative),
     "block loss": Requirement("loss", "a smooth loss whose derivative is compiled, or a softmax",
                               lambda loss: loss.smoothness is not None and (loss.joint or has_simple_derivative(loss))),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._components import check_choice
 from .._numerics.namespace import as_like, to_numpy
 from ..norms import Entropy, FixedParts, Norm
 from ..problems import MKLProblem, Point
@@ -69,8 +70,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         self.smoothing = smoothing
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _NesterovState:
-        if self.variant not in ("adaptive", "paper"):
-            raise ValueError(f"Nesterov's variant must be 'adaptive' or 'paper', got {self.variant!r}")
+        check_choice("Nesterov's variant", self.variant, ("adaptive", "paper"))
         weights, inner = begin(problem, start)
         if start is None:  # the SVM on the mean kernel
             weights = np.full(problem.m, 1.0 / problem.m)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._components import check_choice
 from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time, in_time
 from .._typing import Array, Index
@@ -359,8 +360,7 @@ class Obscure(Solver, registered_as="obscure"):
         return self.iterate == "last"
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _ObscureState:
-        if self.iterate not in ITERATES:
-            raise ValueError(f"iterate of obscure must be one of {', '.join(ITERATES)}, got {self.iterate!r}")
+        check_choice("iterate of obscure", self.iterate, ITERATES)
         if not self.eta > 0:
             raise ValueError(f"eta of obscure must be > 0, got {self.eta!r}")
         if self.patience is not None and not self.patience >= 1:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._components import check_choice
 from .._numerics.namespace import as_like, namespace, to_numpy
 from ..problems import MKLProblem, Point
 from ._base import Solver, begin
@@ -176,8 +177,7 @@ class MirrorProx(SaddleSolver, registered_as="mirror_prox"):
         self.restart = restart
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _SaddleState:
-        if self.variant not in ("adaptive", "paper"):
-            raise ValueError(f"MirrorProx's variant must be 'adaptive' or 'paper', got {self.variant!r}")
+        check_choice("MirrorProx's variant", self.variant, ("adaptive", "paper"))
         if not self.ratio > 0:
             raise ValueError(f"MirrorProx needs ratio > 0, got {self.ratio!r}")
         state = self._begin(problem, start)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._components import check_choice
 from .._numerics.stopping import in_time
 from .._typing import Array
 from ..problems import MKLProblem, Point
@@ -77,8 +78,7 @@ class SVRG(Solver, registered_as="svrg"):
         self.random_state = random_state
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> SVRGState | PaperRun:
-        if self.variant not in ("corrected", "paper"):
-            raise ValueError(f"variant of svrg must be 'corrected' or 'paper', got {self.variant!r}")
+        check_choice("variant of svrg", self.variant, ("corrected", "paper"))
         if not 0.0 < self.step_size <= 1.0:
             raise ValueError(f"step_size of svrg must be in (0, 1], got {self.step_size!r}")
         if not self.epoch > 0.0:

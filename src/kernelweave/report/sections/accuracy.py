@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...displays import NoiseDisplay
 from ...displays.colours import ACCENT, INK, tidy
-from ...estimators.fitted import views_for
+from ...estimators.fitted import known_views
 from ...inspection.views import transformed
 from .._html import WIDTH, drawn, figure, folded, number, percent, table
 from .._refits import Subject
@@ -276,7 +276,8 @@ MOST_PATTERNS = 30
 def missing_section(subject: Subject) -> str:
     """Return accuracy by pattern of views; nothing where no sample lacks one."""
     estimator, refits = subject.estimator, subject.refits
-    views = views_for(estimator, transformed(subject.model, subject.X))
+    fitted = known_views(estimator)
+    views = None if fitted is None else fitted.bring(transformed(subject.model, subject.X))
     if views is None or views.complete:
         return ""
     known = getattr(estimator, "view_predictability_", {})
