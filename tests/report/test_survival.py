@@ -123,6 +123,9 @@ def test_hazard_ratios():
     assert hazard_ratios(times, X) is None
     curved = kw.always(kw.gaussian(2.0).on([0, 1]), 10.0) + kw.linear()
     assert hazard_ratios(MKLSurvival(curved, C=0.1).fit(X, Y), X) is None
+    # a column that another kernel looks at does not change alone
+    shared = kw.always(kw.linear().on([0, 1]), 10.0) + kw.gaussian(2.0).on([1, 2])
+    assert hazard_ratios(MKLSurvival(shared, C=0.1).fit(X, Y), X).index.tolist() == [0]
 
 
 def test_the_page_with_strata():
@@ -137,7 +140,7 @@ def test_the_page_with_strata():
         assert part in text
     assert 'id="subsets"' not in page
     assert 'id="sensitivity"' not in page
-    with pytest.raises(ValueError, match="was fitted with strata: say them again"):
+    with pytest.raises(ValueError, match="was fitted with strata: say that of every sample"):
         make_report(model, X, Y)
     with pytest.raises(ValueError, match="one label per sample, 100 of them"):
         make_report(model, X, Y, strata=CENTRE[:5])

@@ -157,13 +157,14 @@ def _or_nan(measure: Any, *arguments: Any) -> float:
 
 
 def hazard_ratios(model: Any, samples: Any) -> Any:
-    """Return the hazard ratio for a standard deviation of every column that always counts, by a linear kernel; or None.
+    """Return the hazard ratio for a standard deviation of every column that counts always and linearly, and not else.
 
-    It is by the position of the column; the samples are as the kernels see them.
+    None where there is none.  It is by the position of the column; the samples are as the kernels see them.
     """
     estimator = final_estimator(model)
     kernels = getattr(estimator, "kernels_", None) or []
     given = {str(kernel.name) for kernel in kernels if kernel.always is not None}
+    others = [kernel for kernel in kernels if kernel.always is None]
     if not given or not estimator.loss_.proportional:
         return None
     try:
@@ -174,7 +175,9 @@ def hazard_ratios(model: Any, samples: Any) -> Any:
     if own.empty or table.ndim != 2:
         return None
     own.index = [feature_names(estimator, estimator).index(name) for name in own.index]
-    return np.exp(own * table.std(axis=0)[own.index])
+    # what is part of another kernel as well does not change alone
+    own = own.drop(own.index.intersection(set().union(*(one.looks_at(table.shape[1]) for one in others))))
+    return None if own.empty else np.exp(own * table.std(axis=0)[own.index])
 
 
 class SurvivalRefits(Refits):
@@ -211,19 +214,8 @@ def targets_for(model: Any, y: NDArray[Any], strata: Any = None) -> Targets:
     """Return the targets of a fitted model as its refits are to measure them."""
     estimator = final_estimator(model)
     if predicts_survival(model):
-        known = estimator._known_baseline("strata").followed.labels
-        if (known is None) != (strata is None):
-            raise ValueError(
-                "the model was fitted with strata: say them again, strata=..."
-                if strata is None
-                else "the model was fitted without strata: leave them out"
-            )
-        given = None if strata is None else np.asarray(strata)
-        if given is not None and given.shape != y.shape:
-            raise ValueError(
-                f"strata must be one label per sample, {y.size} of them, got the shape {given.shape}"
-            )
-        return TimesToEvent(y, strata=given)
+        estimator._strata_of(strata, y.size)  # which are those of the fit
+        return TimesToEvent(y, strata=None if strata is None else np.asarray(strata))
     if strata is not None:
         raise ValueError("strata are of models of survival: leave them out")
     return Targets(y, estimator.classes_ if is_classifier(estimator) else None)
