@@ -234,6 +234,7 @@ def test_tables_that_are_refused(name, change, said):
         (("fit", "drugs.csv", "--target", "y", "--left", "drugs.csv"), "--left is about pairs"),
         (("fit", "drugs.csv", *FIT[1:]), "give DATA or --pairs, not both"),
         (FIT[:3] + FIT[5:], "--pairs needs --right"),
+        ((*FIT, "--always", "gene_01"), "--always and --pairs do not go together"),
         ((*FIT, "--gram", "a.npy"), "do not go together: give --left-gram"),
         ((*FIT, "--view", "a=b"), "do not go together: give --left NAME=FILE"),
         ((*FIT, "--left", "second.csv"), "further ones have names, --left NAME=second.csv"),

@@ -50,7 +50,7 @@ def check_pair_options(options: Options) -> None:
         "--novelty": options.novelty, "--noise-rate": options.noise_rate, "--id": options.identity,
         "--fold-groups": options.fold_groups, "--view": options.views, "--views": options.views_file,
         "--gram": options.gram, "--gmt": options.gmt, "--groups": options.groups,
-        "--missing": options.missing != "error",
+        "--missing": options.missing != "error", "--time": options.time, "--always": options.always,
     }  # fmt: skip
     instead = {"--id": "--left-id and --right-id", "--view": "--left NAME=FILE", "--gram": "--left-gram"}
     for option, value in others.items():
@@ -316,7 +316,13 @@ def train_pairs(options: Options) -> Trained:
         warnings.simplefilter("always")
         model = Pipeline([("sides", PairColumns(left_steps, right_steps)), ("model", last)]).fit(X, y)
     return Trained(
-        model, X, y, note, pair_names(frame, note), None, sentences_of(caught), [*remarks.lines(), *notes]
+        model,
+        X,
+        y,
+        note,
+        pair_names(frame, note),
+        warnings=sentences_of(caught),
+        notes=[*remarks.lines(), *notes],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from .. import pairs
 from .._refits import Subject
-from . import accuracy, advice, fit, sensitivity, weights
+from . import accuracy, advice, fit, sensitivity, survival, weights
 
 __all__ = ["PAIR_SECTIONS", "SECTIONS"]
 
@@ -16,8 +16,8 @@ SECTIONS: Sequence[Callable[[Subject], str]] = (
     weights.views_section, weights.groups_section, weights.features_section,
     sensitivity.sensitivity_section, sensitivity.subsets_section,
     accuracy.accuracy_section, accuracy.confusion_section, accuracy.calibration_section, accuracy.residuals_section,
-    fit.choice_section, accuracy.missing_section, accuracy.labels_section, fit.convergence_section,
-    fit.settings_section,
+    survival.survival_section, fit.choice_section, accuracy.missing_section, accuracy.labels_section,
+    fit.convergence_section, fit.settings_section,
 )  # fmt: skip
 #: of pairs of objects
 PAIR_SECTIONS: Sequence[Callable[[Subject], str]] = (
