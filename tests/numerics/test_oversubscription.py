@@ -7,8 +7,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 #: workers of joblib, and threads that each may have
 WORKERS, SHARE = 2, 2
 
@@ -46,7 +44,11 @@ def test_two_workers_of_joblib():
     unset = {name for name in os.environ if name.endswith("_NUM_THREADS")}
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     alone, shared = (json.loads(line) for line in done.stdout.splitlines()[-2:])
