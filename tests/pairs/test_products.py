@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from banks.naive import check_bank, check_passes
 from kernelweave.banks.pairs import MixedProducts
+from timed import fit_with_a_point, is_left
 
 from .making import bank_and_tensor
 
@@ -76,6 +77,19 @@ def test_other_fields_stay_products(options):
     before = bank.passes
     centred.quad(np.ones(bank.n))
     assert bank.passes > before  # what is read through other fields is counted
+
+
+@pytest.mark.parametrize("options", [{}, {"n": 17, "sparse": True}, {"symmetry": 1, "n": 20}], ids=str)
+def test_products_are_left_where_the_time_is_over(options):
+    bank, _ = bank_and_tensor(0, **options)
+    mixed, a = bank.mixed(np.ones(bank.m)), np.ones(bank.n)
+    with fit_with_a_point() as deadline:
+        assert (mixed @ a).shape == (bank.n,)
+        deadline.interrupt()
+        assert is_left(lambda: mixed @ a)
+        assert is_left(lambda: bank.mix_product(np.ones(bank.m), a))
+        assert is_left(lambda: bank.apply(a))
+        assert is_left(lambda: bank.quad(a))
 
 
 @pytest.mark.parametrize("options", [{}, {"symmetry": 1, "n": 25}], ids=str)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -17,9 +17,12 @@ from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
 from .._numerics.stopping import given_up
 from .._typing import Array
 from ..banks.memory import parse_bytes, refuse
+from ..banks.pairs import PairBank
+from ..evidence.grids import GridKernel
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
+from ..norms.fixed import TwoStep
 from ..problems import Point, left_out_values
 from ..solvers import Stop
 from ..views import Pairs
@@ -440,6 +443,45 @@ def norm_plans(
             if not fitting:
                 raise
     return plans or [plan]
+
+
+def two_step_plan(plan: Plan, bound: Bound, task: Task, Cs: Array, splits: Splits) -> Plan | None:
+    """Return the plan with weights of two-step ridge regression, where kernels of pairs have identity on both sides.
+
+    The kernel is ``(A + sigma I) (x) (B + tau I)``, A and B the mean kernels of both sides.  On a whole grid under the
+    squared loss sigma and tau are those of the least error in what the folds leave out, by closed forms; else .1.
+    """
+    bank = bound.bank
+    if not isinstance(bank, PairBank) or bank.storage.symmetry:
+        return None
+    store, kernels = bank.storage, cast(Any, bound.training.kernels)
+    sides: list[Array] = []
+    shares: list[Array] = []
+    for k, (stack, objects) in enumerate(((store.left, store.at.rows), (store.right, store.at.cols))):
+        family = {store.terms[t, k]: (one.left, one.right)[k].family for t, one in enumerate(kernels)}
+        same = np.array([family[i] == "identity" for i in range(len(stack))])
+        # a constant on both sides would be missed but for an intercept
+        taken = np.array([family[i] != "constant" or plan.fit_intercept for i in range(len(stack))]) & ~same
+        if not same.any() or not taken.any():
+            return None
+        means = np.diagonal(stack, axis1=1, axis2=2)[:, objects].mean(axis=1)
+        share = taken / np.where(means > 0, means, 1.0) / np.count_nonzero(taken)
+        sides.append(np.tensordot(share, stack, axes=1))
+        shares.append(np.stack([share, same]))
+    sigma, tau = 0.1, 0.1
+    whole = store.n == store.at.shape[0] * store.at.shape[1] and np.all(store.at.shares == 1.0)
+    plain = store.origin is None or plan.fit_intercept  # an intercept takes up what centring does
+    if whole and plain and task.loss.least_squares and np.ptp(task.weight) == 0.0:
+        train, test = splits[0]
+        new = [not np.isin(objects[test], objects[train]).any() for objects in (store.at.rows, store.at.cols)]
+        setting = ("both" if new[1] else "left") if new[0] else "right" if new[1] else "pairs"
+        grid, Y = GridKernel.of(*sides), store.at.matrix(task.y)
+        tau, sigma = grid.best_ridges(Y, 0.5 / (Cs * task.weight[0]), setting, plan.fit_intercept)
+    ones, others = np.array([1.0, sigma]) @ shares[0], np.array([1.0, tau]) @ shares[1]
+    weights = ones[store.terms[:, 0]] * others[store.terms[:, 1]]
+    return plan.with_norm(
+        TwoStep(np.divide(weights, store.scale, out=np.zeros(store.m), where=store.scale > 0))
+    )
 
 
 def refuse_undefined_scores(

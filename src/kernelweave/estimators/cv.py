@@ -36,6 +36,7 @@ from ._parameters import (
     ClassWeights,
     Codes,
     Column,
+    Device,
     FileName,
     FoldsLike,
     KernelsLike,
@@ -171,9 +172,9 @@ def checked_Cs(Cs: ArrayLike) -> Array:
 class MKLClassifierCV(MKLClassifier):
     """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
 
-    The bank is computed once: a fold is the same problem with its held-out samples at weight zero.  Kernels are
-    normalised on the samples of the fold; where they learn more from samples than a factor (relative widths, centring)
-    the bank is rebuilt for every fold.
+    The bank is computed once, on a ``device`` too: a fold is the same problem with its held-out samples at weight zero.
+    Kernels are normalised on the samples of the fold; where they learn more from samples than a factor (relative
+    widths, centring) the bank is rebuilt for every fold.
 
     Parameters
     ----------
@@ -297,6 +298,7 @@ class MKLClassifierCV(MKLClassifier):
         dtype: DTypeLike = "float64",
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
+        device: Device = None,
     ) -> None:
         store_parameters(self, locals())
 
