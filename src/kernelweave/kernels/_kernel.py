@@ -269,6 +269,8 @@ class Kernel(KernelSpec):
 
     components = registry
     family: str = "kernel"
+    #: whether ``resolve`` looks at the samples that ``subsample`` takes, and no others
+    settles_on_some: ClassVar[bool] = False
     #: parameter of which a factory takes several values, to make a kernel of each
     _varied: ClassVar[str] = ""
     decay: bool = False

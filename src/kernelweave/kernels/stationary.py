@@ -40,6 +40,7 @@ class OfDistance(NumericKernel):
 
     decay = True
     for_tables = True
+    settles_on_some = True
     settled = ("scale",)
     _varied = "width"
     _diagonal = 0.0

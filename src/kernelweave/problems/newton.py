@@ -281,7 +281,8 @@ def solve_first_order(
             if ended:
                 break
             continue
-        x = dual.spread(x, rows)
+        some, x = x, namespace(x).zeros_like(dual.linear)
+        x[rows] = some
         Kx, used = dual.product(x), used + 1
         gap = dual.gap(x, Kx)
         if gap < lowest:
@@ -335,12 +336,6 @@ class _Dual:
         some = _Dual(K, self.loss, self.y[at], self.inner.c[at], self.fit_intercept)
         some.shift = self.shift
         return some
-
-    def spread(self, x: Any, rows: Any) -> Any:
-        """Coefficients of all rows from those of some, the others being zero."""
-        whole = namespace(x).zeros_like(self.linear)
-        whole[rows] = x
-        return whole
 
     def at_work(self, x: Any, Kx: Any, L: Any) -> Any:
         """Rows that have coefficients, or are given some by a step from x; None where they are too many."""
