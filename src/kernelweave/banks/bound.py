@@ -92,16 +92,12 @@ class KernelFunction:
         """Kernels with weight."""
         return np.concatenate([term.index for term in self.terms])
 
-    def _total(self, terms: list[Term], new: Any, dtype: Any = np.float64, device: Any = None) -> Array:
-        """Sum of some terms at new samples."""
-        if self.completion is not None:
-            return self.completion.total(terms, new, dtype)
-        values = [term.kernels.decision(new, term.weights, term.coef, dtype, device) for term in terms]
-        return np.asarray(sum(values[1:], start=values[0]))
-
     def __call__(self, new: Any, dtype: Any = np.float64, device: Any = None) -> Array:
         """Values at new samples, ``(n_new,)`` or ``(n_new, k)``; on a device where one is named and can do it."""
-        return np.asarray(self._total(self.terms, new, dtype, device) + self.intercept)
+        if self.completion is not None:
+            return np.asarray(self.completion.total(self.terms, new, dtype) + self.intercept)
+        values = [term.kernels.decision(new, term.weights, term.coef, dtype, device) for term in self.terms]
+        return np.asarray(sum(values[1:], start=values[0]) + self.intercept)
 
     def each(self) -> Iterator[Term]:
         """Yield the kernels with weight one by one."""
@@ -112,7 +108,8 @@ class KernelFunction:
 
     def by_kernel(self, new: Any) -> NDArray[np.float64]:
         """Return the part that each kernel adds to the values at new samples, ``(n_new, m)`` or ``(n_new, m, k)``."""
-        parts = {int(term.index[0]): self._total([term], new) for term in self.each()}
+        alone = (replace(self, terms=[term], intercept=0.0) for term in self.each())
+        parts = {int(one.active[0]): one(new) for one in alone}
         shape = np.shape(next(iter(parts.values()))) if parts else np.shape(self(new))
         out = np.zeros((shape[0], self.m, *shape[1:]))
         for j, values in parts.items():

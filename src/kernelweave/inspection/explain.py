@@ -125,14 +125,8 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
     else:
         offset = estimator.intercept_
     sooner = 1.0 if getattr(getattr(estimator, "loss_", None), "proportional", True) else -1.0
-    return Contributions(
-        values,
-        offset,
-        np.asarray(estimator.kernel_names_, dtype=object),
-        kernel_views(model, views),
-        classes,
-        sooner,
-    )
+    names = np.asarray(estimator.kernel_names_, dtype=object)
+    return Contributions(values, offset, names, kernel_views(model, views), classes, sooner)
 
 
 def feature_weights(model: Any) -> Any:
