@@ -57,6 +57,7 @@ class DeviceKernels:
         self._tensor = partial(to_device, dtype=dtype, device=device)
         self._bases: dict[Any, Base] = {}
         self._placed: Any = None
+        self._indices: list[tuple[Any, Any]] = [(None, None), (None, None)]
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
@@ -168,7 +169,7 @@ class DeviceKernels:
         X = X.to(self.dtype)
 
         def base(rows: Index, cols: Index) -> Any:
-            r, c = self._index(rows), self._index(cols)
+            r, c = self._index(rows, 0), self._index(cols, 1)
             if isinstance(inside, Laplacian):
                 return torch.cdist(X[r], X[c], p=1.0)
             if not isinstance(inside, Gaussian):
@@ -183,7 +184,10 @@ class DeviceKernels:
             squares.clamp_(min=0.0)
             # the distance of a sample to itself is exactly zero
             if not (isinstance(r, slice) and isinstance(c, slice)):
-                left, right = (torch.as_tensor(at, device=self.device) for at in (rows, cols))
+                left, right = (
+                    torch.arange(at.start, at.stop, device=self.device) if isinstance(at, slice) else at
+                    for at in (r, c)
+                )
                 squares.masked_fill_(left[:, None] == right[None, :], 0.0)
             elif -squares.shape[0] < r.start - c.start < squares.shape[1]:
                 squares.diagonal(r.start - c.start).zero_()
@@ -191,11 +195,16 @@ class DeviceKernels:
 
         return base
 
-    def _index(self, at: Index) -> Any:
-        """Rows as a slice where they are a range, which costs no copy, else as indices on the device."""
+    def _index(self, at: Index, side: int) -> Any:
+        """Rows or columns as a slice where they are a range, which costs no copy, else as indices on the device.
+
+        These stay there for the next block: a copy from the host waits for all that the device has to do.
+        """
         if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
             return slice(int(at[0]), int(at[-1]) + 1)
-        return load_torch().as_tensor(at, device=self.device)
+        if self._indices[side][0] is not at:
+            self._indices[side] = at, load_torch().as_tensor(at, device=self.device)
+        return self._indices[side][1]
 
 
 #: entries of a block while it is computed on a GPU

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from .._components import closest
 from ..views import Views
-from ._kernel import Kernel, Schema
-from ._numeric import subsample
+from ._kernel import Kernel, Schema, subsample
 
 
 def plain_columns(columns: Any) -> Any:
