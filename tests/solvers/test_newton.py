@@ -57,13 +57,13 @@ def test_kernels_that_rounding_sends_in_and_out_stay_when_they_come_back():
 def factorised(monkeypatch) -> list[int]:
     """Sizes of the parts of mixed kernels that were factorised for a Hessian."""
     sizes: list[int] = []
-    honest = curvature._stable_cholesky
+    honest = curvature.stable_cholesky
 
     def counting(block, *given):
         sizes.append(len(block))
         return honest(block, *given)
 
-    monkeypatch.setattr(curvature, "_stable_cholesky", counting)
+    monkeypatch.setattr(curvature, "stable_cholesky", counting)
     return sizes
 
 

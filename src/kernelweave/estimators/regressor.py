@@ -275,10 +275,8 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         known = np.isfinite(y)
         columns = [np.where(known[:, k], y[:, k], 0.0) for k in range(y.shape[1])]
         return [
-            Task(
-                column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure
-            )
-            for k, column in enumerate(columns)
+            Task(own, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure)
+            for k, own in enumerate(columns)
         ]
 
     def __sklearn_tags__(self) -> Tags:

@@ -292,6 +292,5 @@ def shapley_values(model: Any, X: Any, background: Any = None, *, views: Any = N
     parts = contributions(model, X, views=views)
     against = parts if background is None else contributions(model, background, views=views)
     mean = against.by_view().mean(axis=0)
-    return ShapleyValues(
-        parts.by_view() - mean, mean.sum(axis=0) + parts.intercept, parts.view_names, parts.classes
-    )
+    base = mean.sum(axis=0) + parts.intercept
+    return ShapleyValues(parts.by_view() - mean, base, parts.view_names, parts.classes)
