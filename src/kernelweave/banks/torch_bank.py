@@ -137,9 +137,7 @@ class DeviceKernels:
         return entries
 
     def _columns(self, kernel: Kernel) -> tuple[Kernel, Any, float, float] | None:
-        """Return the kernel under its names, the columns that it reads, slope and constant of what it makes of inner
-        products; None where the device does not know it.
-        """
+        """Return the kernel under its names, its columns, its slope and constant; None where it is not known here."""
         inside, columns, samples = kernel, None, self.samples
         while isinstance(inside, Named | OnColumns):
             if isinstance(inside, OnColumns):
@@ -196,13 +194,10 @@ class DeviceKernels:
         return base
 
     def _index(self, at: Index, side: int) -> Any:
-        """Rows or columns as a slice where they are a range, which costs no copy, else as indices on the device.
-
-        These stay there for the next block: a copy from the host waits for all that the device has to do.
-        """
+        """Rows or columns as a slice where they are a range, else as indices, which stay here for the next block."""
         if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
             return slice(int(at[0]), int(at[-1]) + 1)
-        if self._indices[side][0] is not at:
+        if self._indices[side][0] is not at:  # a copy waits for all that the device has to do
             self._indices[side] = at, load_torch().as_tensor(at, device=self.device)
         return self._indices[side][1]
 

@@ -345,10 +345,7 @@ class _Dual:
         return rows if 0 < rows.shape[0] <= AT_WORK * x.shape[0] else None
 
     def ascend(self, x: Any, Kx: Any, L: Any, used: int) -> Iterator[tuple[Any, Any, Any, int, bool]]:
-        """Take steps for ever; yield, some steps apart, where they are and whether it is a fixed point.
-
-        That is: coefficients, their product with K, the curvature, and products so far.
-        """
+        """Yield coefficients, product, curvature, products so far, and whether they stay, some steps apart."""
         one = as_like(1.0, self.kind)
         state: tuple[Any, ...] = (x, Kx, x, Kx, L, one, one)
         # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.
