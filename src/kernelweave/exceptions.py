@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, metadata
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -33,15 +35,23 @@ class GridEndWarning(KernelWeaveWarning):
     """C was chosen at an end of the values tried, where the scores still rise: a value beyond may be better."""
 
 
-class MemoryBudgetError(MemoryError, ValueError):
+class Explained(Exception):
+    """Base of errors that the documentation has a section for; a traceback ends with where that is."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.add_note(whereabouts(type(self)))
+
+
+class MemoryBudgetError(Explained, MemoryError, ValueError):
     """A request cannot be met within the memory budget; the message says by how much and what to do."""
 
 
-class NotFiniteError(ValueError, FloatingPointError):
+class NotFiniteError(Explained, ValueError, FloatingPointError):
     """Numbers that came out NaN or infinite, where a model or a prediction was asked for."""
 
 
-class CertificateError(ValueError):
+class CertificateError(Explained, ValueError):
     """A lower bound above the objective, beyond rounding: a loss or a norm whose parts do not belong together."""
 
 
@@ -49,8 +59,28 @@ class CertificateError(ValueError):
 BETWEEN = ("kernelweave.", "sklearn.", "joblib.", "numba.", "contextlib")
 
 
+#: kinds of warnings that were issued in this process
+_issued: set[type[Warning]] = set()
+
+
+def whereabouts(kind: type[BaseException]) -> str:
+    """Return where a kind of warning or error is explained; at the address that pyproject.toml has, if any."""
+    address = ""
+    with suppress(PackageNotFoundError):  # the package is not installed, but found in a folder
+        for line in metadata("kernelweave").get_all("Project-URL") or []:
+            if line.startswith("Documentation, "):
+                address = f" ({line.partition(', ')[2]})"
+    return f"See {kind.__name__} in 'Troubleshooting' of the documentation{address}."
+
+
 def warn_at_caller(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the first line above that is neither of this library nor of what calls it (``BETWEEN``)."""
+    """Issue a warning at the first line above that is neither of this library nor of what calls it (``BETWEEN``).
+
+    The first of its kind says where the kind is explained.
+    """
+    if category not in _issued:
+        _issued.add(category)
+        message = f"{message.rstrip('.')}. {whereabouts(category)}"
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(BETWEEN):
         level, frame = level + 1, frame.f_back

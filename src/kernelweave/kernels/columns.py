@@ -91,7 +91,7 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             raise ValueError(
                 f"a slice of columns takes positions, not names: {columns!r}; list the names instead"
             )
-        positions = tuple(range(n))[columns]
+        positions = tuple(range(n)[columns])
     elif columns and not single and all(isinstance(column, bool) for column in columns):
         if len(columns) != n:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")

@@ -163,9 +163,9 @@ MOST_POINTS = 2000
 
 
 def residuals_section(subject: Subject) -> str:
-    """Return held-out predictions and residuals of the first round; nothing for classes."""
+    """Return held-out predictions and residuals of the first round; nothing where targets are no numbers."""
     refits = subject.refits
-    if refits.classify:
+    if refits.classify or refits.y.dtype.names:
         return ""
     y = np.asarray(subject.y, dtype=float)
     predicted = refits.ours.predicted[0].astype(float)
@@ -283,13 +283,11 @@ def missing_section(subject: Subject) -> str:
         "better than the mean of the view."
     )
     patterns, inverse, sizes = np.unique(views.present, axis=0, return_inverse=True, return_counts=True)
-    name, shown, sign = ("accuracy", percent, 1) if refits.classify else ("mean squared error", number, -1)
-    per_sample = sign * refits.right(refits.ours)
     by_pattern: list[list[Any]] = []
     for q in np.argsort(-sizes, kind="stable")[:MOST_PATTERNS]:
         lacks = [name for name, here in zip(views.names, patterns[q], strict=True) if not here]
-        value = float(np.mean(per_sample[inverse.ravel() == q]))
-        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), (value, shown(value))])
+        name, *value = refits.among(inverse.ravel() == q)
+        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), tuple(value)])
     return (
         f'<h2 id="missing">Missing views</h2><p>{escape(sentence)}</p>'
         + table(["view", "samples without it", "R² from the others"], rows, "Views and who lacks them")
