@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.lanczos import block_lanczos
 from .._numerics.matrices import check_semidefinite
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
@@ -44,8 +43,8 @@ RANK_TOL = 1e-15
 MODEL_ROWS = 64
 #: pairs in a Nystroem preconditioner, and entries that it may have
 LANDMARKS, LANDMARK_ENTRIES = 400, 40_000_000
-#: of few pairs: blocks of the basis that the Hessian is computed in, its entries, and residuals that are small enough
-MODEL_BLOCKS, MODEL_ENTRIES, MODEL_RESIDUAL = 6, 60_000_000, 0.1
+#: of few pairs: share of what the second space adds to the Hessian that is beyond it
+BEYOND = 0.6
 
 
 @dataclass(eq=False)
@@ -96,28 +95,20 @@ class Scatter:
 
     # where few pairs are there, of symmetric matrices
 
-    def times_right(self, a: Array, B: Array) -> Array:
-        """``M B``."""
-        from .._numerics.pair_products import add_rows
-
-        (order, starts), out = self.by_row, np.zeros(self.shape)
-        add_rows(starts, self.cols[order], a[order], B, out)
-        return out
-
     def times_left(self, A: Array, a: Array) -> Array:
         """``A M``."""
-        from .._numerics.pair_products import add_rows
+        from .._numerics.pair_products import sum_rows
 
-        (order, starts), out = self.by_column, np.zeros(self.shape[::-1])
-        add_rows(starts, self.rows[order], a[order], A, out)
-        return np.ascontiguousarray(out.T)
+        (order, starts), out = self.by_column, np.empty(self.shape)
+        sum_rows(starts, self.rows[order], a[order], A, np.empty((8, len(A))), out)
+        return out
 
     def entries_of_product(self, X: Array, B: Array) -> Array:
         """Entries of ``X B`` at the pairs."""
-        from .._numerics.pair_products import add_dots
+        from .._numerics.pair_products import dots
 
-        (order, starts), found, out = self.by_row, np.zeros(self.rows.size), np.empty(self.rows.size)
-        add_dots(starts, self.cols[order], X, B, found)
+        (order, starts), found, out = self.by_row, np.empty(self.rows.size), np.empty(self.rows.size)
+        dots(starts, self.cols[order], X, B, found)
         out[order] = found
         return out
 
@@ -298,11 +289,10 @@ class PairProducts(Storage):
         total = np.zeros((len(self.left), len(self.right)))
         if self.one_by_one:
             a, z = self.inside(a), self.inside(z)
-            held = [self.at.times_right(z, self.right[j]) for j in rights]
             for i in lefts:
                 check_time()
                 once = self.at.times_left(self.left[i], a)
-                total[i, rights] = [np.vdot(once, other) for other in held]
+                total[i, rights] = [z @ self.at.entries_of_product(once, self.right[j]) for j in rights]
             return total[self.terms[:, 0], self.terms[:, 1]] * self.scale
         M = self.matrix(a)
         N = M if z is a else self.matrix(z)
@@ -594,13 +584,12 @@ class MixedProducts:
         there = np.flatnonzero(used)
         count = min(LANDMARKS, max(1, LANDMARK_ENTRIES // store.n), there.size)
         some = np.sort(rng.choice(there, count, replace=False))
-        plain = store._like(origin=None)
         cross = np.empty((store.n, count))
         height = max(1, BLOCK_ENTRIES // count)
         for top in range(0, store.n, height):
             check_time()
             block = np.arange(top, min(top + height, store.n))
-            cross[block] = plain.mix_block(self.weights, block, some)
+            cross[block] = sum(store._entries(A, B, block, some) for A, B in self.parts)
         values, vectors = np.linalg.eigh(cross[some])
         kept = values > 1e-10 * max(values[-1], 0.0)
         Z = cross @ (vectors[:, kept] / np.sqrt(values[kept]))
@@ -661,13 +650,13 @@ class MixedProducts:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.
 
         On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not
-        there are filled in, and the noise grows by what they were.  Of few pairs in a Krylov space.
+        there are filled in, and the noise grows by what they were.  Of few pairs in two spaces.
         """
         used = np.isfinite(noise)
         if not used.any():
             return np.zeros((self.store.m, self.store.m))
         if self.store.at.sparse:
-            return self._hessian_by_blocks(beta, noise, has_intercept)
+            return self._hessian_by_spaces(beta, noise, has_intercept)
         store = self.store
         (basis, L), M = self._basis(), store.matrix(beta)
         a, b = M.shape
@@ -718,19 +707,34 @@ class MixedProducts:
             ),
         )
 
-    def _hessian_by_blocks(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
-        """``V' (K + E)^-1 V`` from few blocks of a Lanczos process that starts at V."""
-        root, system = self.scaled(noise, has_intercept)
-        V = root * self.store.apply(beta)
+    def _hessian_by_spaces(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
+        """``V' M V``, M the inverse, in two spaces: what the preconditioner makes of V, and of what that leaves.
+
+        Each space has a part of it, from below; what the second adds says how much there is beyond.
+        """
+        used, solve, ones = np.isfinite(noise), self.inverse(noise), None
+        V, plain = np.where(used, self.store.apply(beta), 0.0), np.where(used, noise, 0.0)
         if has_intercept:
-            V -= np.multiply.outer(V @ root, root) / float(root @ root)
-        H, step = (
-            np.empty((self.store.m, self.store.m)),
-            max(1, MODEL_ENTRIES // (MODEL_BLOCKS * self.store.n)),
-        )
-        for first in range(0, self.store.m, step):
-            some = slice(first, first + step)
-            H[some] = block_lanczos(system, V[some], MODEL_BLOCKS, 0.0, MODEL_RESIDUAL)[0] @ V.T
+            ones = solve(used.astype(float))
+        basis = products = np.empty((0, self.store.n))
+        found, left = [np.zeros((self.store.m, self.store.m))], V
+        for _ in range(2):
+            new = np.array([solve(row) for row in left])
+            if ones is not None:
+                new -= np.multiply.outer(new.sum(axis=1), ones / np.sum(ones))
+            new = np.linalg.qr(new.T)[0].T
+            basis = np.concatenate([basis, new])
+            products = np.concatenate(
+                [products, np.where(used, self.store.product(self.parts, new) + plain * new, 0.0)]
+            )
+            inner = np.linalg.lstsq(
+                0.5 * (basis @ products.T + products @ basis.T), basis @ V.T, rcond=1e-12
+            )[0]
+            found.append((V @ basis.T) @ inner)
+            left = V - inner.T @ products
+            if ones is not None:
+                left = np.where(used, left - left[:, used].mean(axis=1)[:, None], 0.0)
+        H = found[2] + BEYOND * (found[2] - found[1])
         return np.asarray(0.5 * (H + H.T))
 
 
