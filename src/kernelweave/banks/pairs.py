@@ -338,12 +338,18 @@ class PairProducts(Storage):
     def _entries(self, A: Array, B: Array, rows: Index, cols: Index) -> Array:
         """Entries of one product, not centred."""
         a, b, c, d = self.at.rows[rows], self.at.cols[rows], self.at.rows[cols], self.at.cols[cols]
-        out = A[np.ix_(a, c)] * B[np.ix_(b, d)]
+
+        def entries(
+            X: Array, rows: Index, cols: Index
+        ) -> Array:  # whole rows of few columns are read in order
+            return np.asarray(X[:, cols][rows] if rows.size > len(X) else X[np.ix_(rows, cols)])
+
+        out = entries(A, a, c) * entries(B, b, d)
         if self.symmetry:
-            out += A[np.ix_(b, d)] * B[np.ix_(a, c)]
-            out += self.symmetry * (A[np.ix_(a, d)] * B[np.ix_(b, c)] + A[np.ix_(b, c)] * B[np.ix_(a, d)])
+            out += entries(A, b, d) * entries(B, a, c)
+            out += self.symmetry * (entries(A, a, d) * entries(B, b, c) + entries(A, b, c) * entries(B, a, d))
             out *= 0.25
-        return np.asarray(out)
+        return out
 
     def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
         rows, cols, kernels = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(kernels)
@@ -535,6 +541,8 @@ class MixedProducts:
         self.store, self.weights = store, weights
         self.shape = (store.n, store.n)
         self.parts = store.split(weights)
+        #: what is nearly the inverse for the last noise, of few pairs
+        self.known: tuple[Array, Callable[[Array], Array]] | None = None
 
     def __matmul__(self, a: Array) -> Array:
         return self.store.product(self.parts, a.T).T
@@ -561,10 +569,14 @@ class MixedProducts:
         A pair whose noise is infinite takes no part.
         """
         used = np.isfinite(noise)
+        if self.store.at.sparse:
+            if self.known is None or not np.array_equal(self.known[0], noise):
+                self.known = noise, self._by_landmarks(noise, used)
+            return self.known[1]
         level = float(np.median(noise[used])) if used.any() else 1.0
         scale = np.sqrt(np.divide(level, noise, out=np.zeros(noise.shape), where=used))
-        solve = self._by_landmarks(noise, used) if self.store.at.sparse else self._by_basis(level)
-        return solve if self.store.at.sparse else lambda a: scale * solve(scale * a)
+        solve = self._by_basis(level)
+        return lambda a: scale * solve(scale * a)
 
     def _by_basis(self, level: float) -> Callable[[Array], Array]:
         store = self.store
@@ -590,17 +602,14 @@ class MixedProducts:
             check_time()
             block = np.arange(top, min(top + height, store.n))
             cross[block] = sum(store._entries(A, B, block, some) for A, B in self.parts)
-        values, vectors = np.linalg.eigh(cross[some])
-        kept = values > 1e-10 * max(values[-1], 0.0)
-        Z = cross @ (vectors[:, kept] / np.sqrt(values[kept]))
         precision = np.divide(1.0, noise, out=np.zeros(noise.shape), where=used)
-        small = Z.T @ (precision[:, None] * Z)
-        small.flat[:: len(small) + 1] += 1.0
-        inner = np.linalg.inv(small)
+        values, vectors = np.linalg.eigh(cross[some] + cross.T @ (precision[:, None] * cross))
+        kept = values > 1e-12 * max(values[-1], 0.0)
+        vectors = vectors[:, kept] / np.sqrt(values[kept])
 
         def solve(a: Array) -> Array:
             a = precision * a
-            return np.asarray(a - precision * (Z @ (inner @ (Z.T @ a))))
+            return np.asarray(a - precision * (cross @ (vectors @ (vectors.T @ (cross.T @ a)))))
 
         return solve
 
