@@ -254,7 +254,8 @@ class PairProducts(Storage):
                 for A, B in parts:
                     into += at.entries_of_product(at.times_left(A, row), B)
             return self.outside(out.reshape(a.shape))
-        M = self.symmetric_part(at.matrix(inner))
+        kind = parts[0][0].dtype if parts else float
+        M = self.symmetric_part(at.matrix(inner)).astype(kind, copy=False)
         full = np.zeros_like(M)
         for A, B in parts:
             full += A @ M @ B
@@ -549,10 +550,11 @@ class MixedProducts:
 
     def as_type(self, dtype: Any) -> MixedProducts:
         """Return the same, to multiply with in another precision where products are of whole matrices."""
+        if self.store.one_by_one or self.dtype == dtype:
+            return self
         made = copy(self)
-        if not self.store.at.sparse:
-            made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
-            made.dtype = np.dtype(dtype)
+        made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
+        made.dtype = np.dtype(dtype)
         return made
 
     def _basis(self) -> tuple[Eigenbasis, Array]:
@@ -709,12 +711,10 @@ class MixedProducts:
         def inside(Z: Array) -> Array:
             return Z - np.multiply.outer(Z @ unit, unit) if has_intercept else Z
 
-        return (
-            root,
-            lambda Z: (
-                Z + inside(root * self.store.product(self.parts, (root * inside(Z)).astype(self.dtype)))
-            ),
-        )
+        def system(Z: Array) -> Array:
+            return Z + inside(root * self.store.product(self.parts, root * inside(Z)))
+
+        return root, system
 
     def _hessian_by_spaces(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
         """``V' M V``, M the inverse, in two spaces: what the preconditioner makes of V, and of what that leaves.
