@@ -8,16 +8,9 @@ import warnings
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "CertificateError",
-    "DegenerateModelWarning",
-    "GridEndWarning",
-    "KernelWeaveConvergenceWarning",
-    "KernelWeaveWarning",
-    "MemoryBudgetError",
-    "NotFiniteError",
-    "ScaleWarning",
-    "warn_at_caller",
-]
+    "CertificateError", "DegenerateModelWarning", "GridEndWarning", "KernelWeaveConvergenceWarning",
+    "KernelWeaveWarning", "MemoryBudgetError", "NotFiniteError", "ScaleWarning", "warn_at_caller",
+]  # fmt: skip
 
 
 class KernelWeaveWarning(UserWarning):

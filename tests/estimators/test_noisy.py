@@ -415,6 +415,18 @@ def test_rounds_lower_the_objective_and_end_where_nothing_moves(cancer, method):
 
 
 @pytest.mark.parametrize("method", ["trimmed", "ramp"])
+def test_samples_are_chosen_by_decisions_with_the_intercept(method):
+    """Far from the origin the intercept is most of what tells the classes apart."""
+    X = np.linspace(4.0, 6.0, 41)[:, None]
+    y = (X[:, 0] > 5.0).astype(int)
+    y[[3, 37]] = 1 - y[[3, 37]]
+    clf = NoisyLabelMKLClassifier(
+        kw.linear(), method=method, noise_rate=2 / 41, normalize=None, C=100.0, tol=1e-6
+    ).fit(X, y)
+    np.testing.assert_array_equal(np.flatnonzero(clf.sample_share_ == 0), [3, 37])
+
+
+@pytest.mark.parametrize("method", ["trimmed", "ramp"])
 @pytest.mark.parametrize("C", [1e-4, 1e-2, 100.0])
 def test_rounds_never_leave_a_class_out(method, C):
     X, y = make_classification(60, 4, weights=[0.8], flip_y=0.2, random_state=1)

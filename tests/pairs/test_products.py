@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from banks.naive import check_bank, check_passes
+from kernelweave._numerics.stopping import OutOfTime, time_limit
 from kernelweave.banks.pairs import MixedProducts
 
 from .making import bank_and_tensor
@@ -76,6 +77,24 @@ def test_other_fields_stay_products(options):
     before = bank.passes
     centred.quad(np.ones(bank.n))
     assert bank.passes > before  # what is read through other fields is counted
+
+
+@pytest.mark.parametrize("options", [{}, {"n": 17, "sparse": True}, {"symmetry": 1, "n": 20}], ids=str)
+def test_products_are_left_where_the_time_is_over(options):
+    bank, _ = bank_and_tensor(0, **options)
+    mixed, a = bank.mixed(np.ones(bank.m)), np.ones(bank.n)
+    with time_limit(None) as deadline:
+        deadline.has_point = True
+        mixed @ a
+        deadline.interrupt()
+        for product in (
+            lambda: mixed @ a,
+            lambda: bank.mix_product(np.ones(bank.m), a),
+            lambda: bank.apply(a),
+            lambda: bank.quad(a),
+        ):
+            with pytest.raises(OutOfTime):
+                product()
 
 
 @pytest.mark.parametrize("options", [{}, {"symmetry": 1, "n": 25}], ids=str)

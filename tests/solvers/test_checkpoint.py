@@ -6,6 +6,7 @@ import errno
 import functools
 import os
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,20 @@ def test_the_file_is_plain_data(tmp_path):
         assert {"beta", "weights", "dual_beta", "trace", "seconds", "fingerprint"} <= set(file.files)
         assert file["beta"].shape == (20,)
         assert file["trace"].shape[1] == 7
+
+
+def test_the_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
+    """A file that is renamed lasts only when its folder was written as well."""
+    written, fsync = [], os.fsync
+
+    def note(handle):
+        written.append(stat.S_ISDIR(os.fstat(handle).st_mode))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    run(fresh(), checkpoint=tmp_path / "fit.npz", tol=1e-2)
+    assert written
+    assert written == [False, True] * (len(written) // 2)
 
 
 def test_columns_are_saved_and_resumed(tmp_path):

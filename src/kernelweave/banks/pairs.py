@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.lanczos import block_lanczos
 from .._numerics.matrices import check_semidefinite
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
@@ -43,8 +44,8 @@ RANK_TOL = 1e-15
 MODEL_ROWS = 64
 #: pairs in a Nystroem preconditioner, and entries that it may have
 LANDMARKS, LANDMARK_ENTRIES = 400, 40_000_000
-#: steps of conjugate gradients for a column of the Hessian of sparse pairs
-MODEL_STEPS = 12
+#: of few pairs: blocks of the basis that the Hessian is computed in, its entries, and residuals that are small enough
+MODEL_BLOCKS, MODEL_ENTRIES, MODEL_RESIDUAL = 6, 60_000_000, 0.1
 
 
 @dataclass(eq=False)
@@ -74,25 +75,50 @@ class Scatter:
     def by_column(self) -> tuple[Index, Index]:
         """Return the pairs in the order of their right objects, and where each of these begins."""
         order = np.lexsort((self.rows, self.cols))
-        starts = np.searchsorted(self.cols[order], np.arange(self.shape[1] + 1))
-        return order, starts
+        return order, np.searchsorted(self.cols[order], np.arange(self.shape[1] + 1))
+
+    @cached_property
+    def by_row(self) -> tuple[Index, Index]:
+        """Return the pairs in the order of their left objects, and where each of these begins."""
+        order = np.lexsort((self.cols, self.rows))
+        return order, np.searchsorted(self.rows[order], np.arange(self.shape[0] + 1))
 
     def matrix(self, a: Array) -> Array:
-        """Return M; coefficients of the same pair are added."""
+        """Return M, for every row of coefficients; those of the same pair are added."""
+        if a.ndim == 2:
+            return np.stack([self.matrix(row) for row in a])
         counted = np.bincount(self.flat, a, minlength=self.shape[0] * self.shape[1])
-        return np.asarray(counted, dtype=float).reshape(self.shape)
+        return np.asarray(counted, dtype=a.dtype).reshape(self.shape)
 
     def entries(self, X: Array) -> Array:
         """Return the entries at the pairs."""
-        return np.asarray(X.reshape(-1).take(self.flat))
+        return np.asarray(X.reshape(*X.shape[:-2], -1).take(self.flat, axis=-1))
 
-    def left_product(self, A: Array, a: Array) -> Array:
-        """``(A M)' = M'A`` for symmetric A, where few pairs are there."""
+    # where few pairs are there, of symmetric matrices
+
+    def times_right(self, a: Array, B: Array) -> Array:
+        """``M B``."""
         from .._numerics.pair_products import add_rows
 
-        order, starts = self.by_column
-        out = np.zeros((self.shape[1], A.shape[0]))
+        (order, starts), out = self.by_row, np.zeros(self.shape)
+        add_rows(starts, self.cols[order], a[order], B, out)
+        return out
+
+    def times_left(self, A: Array, a: Array) -> Array:
+        """``A M``."""
+        from .._numerics.pair_products import add_rows
+
+        (order, starts), out = self.by_column, np.zeros(self.shape[::-1])
         add_rows(starts, self.rows[order], a[order], A, out)
+        return np.ascontiguousarray(out.T)
+
+    def entries_of_product(self, X: Array, B: Array) -> Array:
+        """Entries of ``X B`` at the pairs."""
+        from .._numerics.pair_products import add_dots
+
+        (order, starts), found, out = self.by_row, np.zeros(self.rows.size), np.empty(self.rows.size)
+        add_dots(starts, self.cols[order], X, B, found)
+        out[order] = found
         return out
 
 
@@ -208,7 +234,7 @@ class PairProducts(Storage):
 
     def inside(self, a: Array) -> Array:
         """Coefficients as the kernels without centring take them."""
-        return a if self.origin is None else a - self.origin * np.sum(a)
+        return a if self.origin is None else a - self.origin * np.sum(a, axis=-1)[..., None]
 
     def outside(self, values: Array) -> Array:
         """Values as the centred kernels have them, along the last axis."""
@@ -216,25 +242,29 @@ class PairProducts(Storage):
 
     def symmetric_part(self, M: Array) -> Array:
         """Return ``(M + g M') / 2`` of pairs of one kind, else M."""
-        return M if not self.symmetry else 0.5 * (M + self.symmetry * M.T)
+        return M if not self.symmetry else 0.5 * (M + self.symmetry * M.swapaxes(-1, -2))
 
     def matrix(self, a: Array) -> Array:
         """Return the coefficients where their pairs are in the matrix of all."""
         return self.symmetric_part(self.at.matrix(self.inside(a)))
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether products go over the pairs that are there."""
+        return self.at.sparse and not self.symmetry
+
     def product(self, parts: list[tuple[Array, Array]], a: Array) -> Array:
-        """Return the product of a split mixture with coefficients ``(n,)``."""
+        """Return the product of a split mixture with coefficients ``(n,)``, or rows of them."""
         check_time()
         at, inner = self.at, self.inside(a)
-        out = np.zeros(self.n)
-        if at.sparse and not self.symmetry:
-            from .._numerics.pair_products import add_dots
-
-            for A, B in parts:
-                add_dots(at.rows, at.cols, np.ascontiguousarray(at.left_product(A, inner).T), B, out)
-            return self.outside(out)
+        if self.one_by_one:
+            out = np.zeros((a.size // self.n, self.n))
+            for into, row in zip(out, inner.reshape(-1, self.n), strict=True):
+                for A, B in parts:
+                    into += at.entries_of_product(at.times_left(A, row), B)
+            return self.outside(out.reshape(a.shape))
         M = self.symmetric_part(at.matrix(inner))
-        full = np.zeros(at.shape)
+        full = np.zeros_like(M)
         for A, B in parts:
             full += A @ M @ B
         return self.outside(at.entries(self.symmetric_part(full)))
@@ -260,17 +290,22 @@ class PairProducts(Storage):
         return out * self.scale
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        parts = self.split(weights)
-        if a.ndim == 1:
-            return self.product(parts, a)
-        return np.stack([self.product(parts, column) for column in a.T], axis=1)
+        return self.product(self.split(weights), a.T).T
 
     def forms(self, a: Array, z: Array) -> Array:
-        """Bilinear forms ``a' K_t z`` of all kernels, a block of left objects at a time."""
-        M, N = self.matrix(a), self.matrix(z) if z is not a else None
-        N = M if N is None else N
+        """Bilinear forms ``a' K_t z`` of all kernels; on grids a block of left objects at a time."""
         lefts, rights = np.unique(self.terms[:, 0]), np.unique(self.terms[:, 1])
         total = np.zeros((len(self.left), len(self.right)))
+        if self.one_by_one:
+            a, z = self.inside(a), self.inside(z)
+            held = [self.at.times_right(z, self.right[j]) for j in rights]
+            for i in lefts:
+                check_time()
+                once = self.at.times_left(self.left[i], a)
+                total[i, rights] = [np.vdot(once, other) for other in held]
+            return total[self.terms[:, 0], self.terms[:, 1]] * self.scale
+        M = self.matrix(a)
+        N = M if z is a else self.matrix(z)
         height = max(1, BLOCK_ENTRIES // ((lefts.size + rights.size) * M.shape[1]))
         for top in range(0, M.shape[0], height):
             check_time()
@@ -292,15 +327,19 @@ class PairProducts(Storage):
         if a.ndim == 2:
             return np.stack([self.apply(column, rows, kernels) for column in a.T], axis=2)
         which = np.arange(self.m) if kernels is None else np.asarray(kernels)
-        M = self.matrix(a)
+        inner, M = self.inside(a), None if self.one_by_one else self.matrix(a)
         out = np.empty((which.size, self.n))
         for i in np.unique(self.terms[which, 0]):
-            once = self.left[i] @ M
+            once = self.at.times_left(self.left[i], inner) if M is None else self.left[i] @ M
             for place in np.flatnonzero(self.terms[which, 0] == i):
                 check_time()
                 t = which[place]
-                full = self.symmetric_part(once @ self.right[self.terms[t, 1]])
-                out[place] = self.scale[t] * self.at.entries(full)
+                B = self.right[self.terms[t, 1]]
+                if M is None:
+                    entries = self.at.entries_of_product(once, B)
+                else:
+                    entries = self.at.entries(self.symmetric_part(once @ B))
+                out[place] = self.scale[t] * entries
         out = self.outside(out)
         return out if rows is None else out[:, rows]
 
@@ -500,7 +539,7 @@ class Eigenbasis:
 class MixedProducts:
     """The mixed kernel of a :class:`PairProducts` as something to multiply with, and what approximates its inverse."""
 
-    by_products = True
+    by_products, dtype = True, np.dtype(float)
 
     def __init__(self, store: PairProducts, weights: Array) -> None:
         self.store, self.weights = store, weights
@@ -508,9 +547,15 @@ class MixedProducts:
         self.parts = store.split(weights)
 
     def __matmul__(self, a: Array) -> Array:
-        if a.ndim == 1:
-            return self.store.product(self.parts, a)
-        return np.stack([self.store.product(self.parts, column) for column in a.T], axis=1)
+        return self.store.product(self.parts, a.T).T
+
+    def as_type(self, dtype: Any) -> MixedProducts:
+        """Return the same, to multiply with in another precision where products are of whole matrices."""
+        made = copy(self)
+        if not self.store.at.sparse:
+            made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
+            made.dtype = np.dtype(dtype)
+        return made
 
     def _basis(self) -> tuple[Eigenbasis, Array]:
         """Return an eigenbasis that serves the weights, and the mixture's diagonal in it."""
@@ -570,15 +615,37 @@ class MixedProducts:
 
         return solve
 
-    def traces(self, noise: Array) -> Array | None:
-        """Traces of ``inverse(noise)`` times every kernel, where these are exact: on a whole grid, all noise alike."""
+    def nearest(
+        self, noise: Array, has_intercept: bool
+    ) -> tuple[float, Array, Callable[[Array], tuple[Array, float]]] | None:
+        """What is exact of the nearest single product P, in the place of this one: on a whole grid, all noise alike.
+
+        The log-determinant of ``P + noise`` over that of the noise, the traces of all kernels with its inverse, both
+        without the direction of the intercept, and for a vector z its product with the inverse (both in units of the
+        root of the noise) and with the logarithm, ``z'log z``.
+        """
         store = self.store
         whole = store.n == store.at.shape[0] * store.at.shape[1] and bool(np.all(store.at.shares == 1.0))
         if not whole or store.symmetry or store.origin is not None or np.ptp(noise) > 0.0:
             return None
-        basis, L = self._basis()
-        table = basis.ones @ (1.0 / (L + noise[0])) @ basis.others.T
-        return np.asarray(table[store.terms[:, 0], store.terms[:, 1]] * store.scale)
+        (basis, L), level = self._basis(), float(noise[0])
+        logs, solve = np.log1p(L / level), self.inverse(noise)
+        table = basis.ones @ (1.0 / (L + level)) @ basis.others.T
+        log_det, traces = float(np.sum(logs)), table[store.terms[:, 0], store.terms[:, 1]] * store.scale
+        ones = np.ones(store.n)
+        along = solve(ones)
+
+        def log_form(z: Array) -> float:
+            return float(np.sum(logs * (basis.U.T @ store.at.matrix(z) @ basis.V) ** 2))
+
+        def apart(z: Array) -> tuple[Array, float]:
+            x = np.sqrt(level) * solve(z)
+            return x - along * (np.sum(x) / np.sum(along)) if has_intercept else x, log_form(z)
+
+        if has_intercept:
+            log_det -= log_form(ones) / store.n
+            traces = traces - store.forms(along, along) / np.sum(along)
+        return log_det, np.asarray(traces), apart
 
     def determinant(self, noise: Array) -> tuple[float, Callable[[Array], Array]]:
         """Return nearly the log-determinant of ``K + diag(noise)``, and :meth:`inverse`."""
@@ -594,13 +661,13 @@ class MixedProducts:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.
 
         On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not
-        there are filled in, and the noise grows by what they were.  Of few pairs by conjugate gradients.
+        there are filled in, and the noise grows by what they were.  Of few pairs in a Krylov space.
         """
         used = np.isfinite(noise)
         if not used.any():
             return np.zeros((self.store.m, self.store.m))
         if self.store.at.sparse:
-            return self._hessian_by_steps(beta, noise, used, has_intercept)
+            return self._hessian_by_blocks(beta, noise, has_intercept)
         store = self.store
         (basis, L), M = self._basis(), store.matrix(beta)
         a, b = M.shape
@@ -633,26 +700,38 @@ class MixedProducts:
             H -= np.outer(along, along) / max(float(ones @ ones), np.finfo(float).tiny)
         return np.asarray(H)
 
-    def _hessian_by_steps(
-        self, beta: Array, noise: Array, used: NDArray[np.bool_], has_intercept: bool
-    ) -> Array:
-        """``V' (K + E)^-1 V`` column by column, a few preconditioned steps each."""
-        store, solve = self.store, self.inverse(noise)
-        plain = np.where(used, noise, 0.0)
+    def scaled(self, noise: Array, has_intercept: bool) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the roots of weights, and what takes rows z to ``z + R K R z``, R these roots.
 
-        def system(a: Array) -> Array:
-            return np.where(used, self @ a + plain * a, 0.0)
+        With an intercept it is the identity along its direction, which the roots are.
+        """
+        root = np.sqrt(np.divide(1.0, noise, out=np.zeros(noise.shape), where=np.isfinite(noise)))
+        unit = root / (np.linalg.norm(root) or 1.0)
 
-        right = np.where(used, store.apply(beta), 0.0)
-        H = np.empty((store.m, store.m))
-        for t in range(store.m):
-            H[t] = right @ few_steps(system, solve, right[t], MODEL_STEPS)
-        H = 0.5 * (H + H.T)
+        def inside(Z: Array) -> Array:
+            return Z - np.multiply.outer(Z @ unit, unit) if has_intercept else Z
+
+        return (
+            root,
+            lambda Z: (
+                Z + inside(root * self.store.product(self.parts, (root * inside(Z)).astype(self.dtype)))
+            ),
+        )
+
+    def _hessian_by_blocks(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
+        """``V' (K + E)^-1 V`` from few blocks of a Lanczos process that starts at V."""
+        root, system = self.scaled(noise, has_intercept)
+        V = root * self.store.apply(beta)
         if has_intercept:
-            ones = few_steps(system, solve, used.astype(float), MODEL_STEPS)
-            along = right @ ones
-            H -= np.outer(along, along) / max(float(ones @ used), np.finfo(float).tiny)
-        return H
+            V -= np.multiply.outer(V @ root, root) / float(root @ root)
+        H, step = (
+            np.empty((self.store.m, self.store.m)),
+            max(1, MODEL_ENTRIES // (MODEL_BLOCKS * self.store.n)),
+        )
+        for first in range(0, self.store.m, step):
+            some = slice(first, first + step)
+            H[some] = block_lanczos(system, V[some], MODEL_BLOCKS, 0.0, MODEL_RESIDUAL)[0] @ V.T
+        return np.asarray(0.5 * (H + H.T))
 
 
 def _some_rows(energy: Array, most: int) -> tuple[Index, Array]:
@@ -665,27 +744,6 @@ def _some_rows(energy: Array, most: int) -> tuple[Index, Array]:
     return np.concatenate([top, drawn]), np.concatenate(
         [np.ones(top.size), np.full(drawn.size, drawn.size / rest.size)]
     )
-
-
-def few_steps(
-    system: Callable[[Array], Array], solve: Callable[[Array], Array], right: Array, most: int
-) -> Array:
-    """Return what some preconditioned conjugate gradient steps from zero find of a solution."""
-    x, r = np.zeros(right.size), right.copy()
-    z = solve(r)
-    d, size = z, float(r @ z)
-    enough = 1e-4 * size
-    for _ in range(most):
-        if size <= enough:
-            break
-        q = system(d)
-        step = size / float(d @ q)
-        x = x + step * d
-        r = r - step * q
-        z = solve(r)
-        new = float(r @ z)
-        d, size = z + (new / size) * d, new
-    return x
 
 
 # ---- binding, and prediction -----------------------------------------------------------------------------------

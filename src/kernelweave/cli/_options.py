@@ -207,13 +207,11 @@ def _check_novelty(options: Options, nu: float) -> None:
         "--scoring": options.scoring, "--class-weight": options.class_weight, "--noise-rate": options.noise_rate,
         "--fold-groups": options.fold_groups, "--task": options.task != "auto",
     }  # fmt: skip
-    for option, value in ignored.items():
-        if value:
-            remedy = "--drop its column" if option == "--target" else f"leave {option} away"
-            raise UsageError(
-                f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; "
-                f"{remedy}"
-            )
+    if option := next((option for option, value in ignored.items() if value), None):
+        remedy = "--drop its column" if option == "--target" else f"leave {option} away"
+        raise UsageError(
+            f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; {remedy}"
+        )
     if not 0.0 < nu <= 1.0:
         raise UsageError(f"--novelty is a share in (0, 1], got {nu:g}")
 
@@ -224,12 +222,11 @@ def _check_noise(options: Options) -> None:
         "--C": options.C, "--norm": options.norm, "--norms": options.norms, "--loss": options.loss,
         "--scoring": options.scoring,
     }  # fmt: skip
-    for option, value in ignored.items():
-        if value:
-            raise UsageError(
-                f"--noise-rate and {option} do not go together: the method for noisy labels has its own C, norm and "
-                f"loss, and would not look at {option}"
-            )
+    if option := next((option for option, value in ignored.items() if value), None):
+        raise UsageError(
+            f"--noise-rate and {option} do not go together: the method for noisy labels has its own C, norm and loss, "
+            f"and would not look at {option}"
+        )
     if options.missing != "error":
         raise UsageError(
             "--noise-rate and --missing do not go together: complete or leave out one of the two"

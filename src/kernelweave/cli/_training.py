@@ -118,13 +118,12 @@ def train(options: Options) -> Trained:
     if options.gram:
         last.kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    sentences = []
-    for warning in caught:
-        among_facts = issubclass(
-            warning.category, DegenerateModelWarning | GridEndWarning
-        )  # the fit is sound
-        if "kernelweave" in warning.category.__module__ and not among_facts:
-            sentences.append(str(warning.message))
+    facts = DegenerateModelWarning | GridEndWarning  # of a fit that is sound
+    sentences = [
+        str(warning.message)
+        for warning in caught
+        if "kernelweave" in warning.category.__module__ and not issubclass(warning.category, facts)
+    ]
     notes = [*remarks.lines(), *notes]
     return Trained(model, X, y, note, names, groups, strata, list(dict.fromkeys(sentences)), notes)
 

@@ -161,14 +161,8 @@ def _view(name: str, table: Any, path: Path) -> View:
     where = f"{path}: view {name!r}"
     if not isinstance(table, dict):
         raise ValueError(f"{where} must be a table, [views.{name}]")
-    known = {
-        "columns": str,
-        "kernels": str,
-        "widths": (int, float),
-        "degrees": int,
-        "objects": str,
-        "file": str,
-    }
+    texts = dict.fromkeys(("columns", "kernels", "objects", "file"), str)
+    known: dict[str, Any] = texts | {"widths": (int, float), "degrees": int}
     view = View(name)
     for key, value in table.items():
         if key not in known:

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from .._components import nearest
 from .._numerics.euclid import CANCELLED, check_norms
+from .._numerics.matrices import without_duplicates
 from ._algebra import Stack
 from ._kernel import Kernel, n_samples, refuse_non_finite, several, take
 
@@ -154,10 +155,8 @@ class NumericKernel(Kernel):
                     f"kernel {self.name!r} does not take sparse input: densify with X.toarray() or use "
                     "gaussian, linear, polynomial or cosine"
                 )
-            A = sparse.csr_matrix(A, dtype=np.float64)
-            if not A.has_canonical_format:
-                A = A.copy()
-                A.sum_duplicates()  # sorted indices make A @ A.T exactly symmetric
+            # sorted indices make A @ A.T exactly symmetric
+            A = without_duplicates(sparse.csr_matrix(A, dtype=np.float64))
             values = A.data
         else:
             try:

@@ -8,6 +8,7 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from .._components import Component, Registry
 from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
-from .._numerics.resources import by_rows
+from .._numerics.resources import sum_by_rows
 from .._typing import Array, Index
 
 
@@ -204,13 +205,15 @@ class Loss(Component):
 
     def box(self, y: Array, c: Array) -> tuple[Array, Array]:
         """Bounds of the coefficients ``beta = c b``; a sample of weight zero is held at zero."""
-        low, high = self.bounds(y)
         with np.errstate(invalid="ignore"):  # 0 * inf
-            return np.where(c > 0, low * c, 0.0), np.where(c > 0, high * c, 0.0)
+            low, high = (bound * c for bound in self.bounds(y))
+        if np.all(c > 0):
+            return low, high
+        return np.where(c > 0, low, 0.0), np.where(c > 0, high, 0.0)
 
     def total(self, y: Array, f: Array, c: Array) -> float:
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
-        return float(np.sum(by_rows(lambda y, f, c: c * self.value(y, f), y, f, c)))
+        return float(sum_by_rows(lambda y, f, c: np.sum(c * self.value(y, f)), y, f, c))
 
     def total_gradient(self, y: Array, f: Array, c: Array) -> Array:
         """Return the derivative of ``total`` in f."""
@@ -229,7 +232,7 @@ class Loss(Component):
         used = c > 0
         if not np.all(used):
             y, beta, c = y[used], beta[used], c[used]
-        value = float(np.sum(by_rows(lambda y, beta, c: c * -self.conjugate(y, -(beta / c)), y, beta, c)))
+        value = -float(sum_by_rows(lambda y, b, c: np.sum(c * self.conjugate(y, -(b / c))), y, beta, c))
         if np.isfinite(value):
             return value
         # a coefficient at a bound of its box, divided by c, may leave the bounds of the unit coefficient by rounding
@@ -280,12 +283,18 @@ class Loss(Component):
         """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
 
         def slope(b: float) -> float:
-            return float(np.sum(by_rows(lambda y, f, c: c * self.gradient(y, f + b), y, f, c)))
+            return float(sum_by_rows(lambda y, f, c: np.sum(c * self.gradient(y, f + b)), y, f, c))
 
-        def bend(b: float) -> float:
-            return float(np.sum(by_rows(lambda y, f, c: c * self.curvature(y, f + b), y, f, c)))
+        @lru_cache(maxsize=1)  # of one place both are asked for, one after the other
+        def slope_and_bend(b: float) -> Array:
+            def sums(y: Array, f: Array, c: Array) -> Array:
+                return np.array([np.sum(c * of(y, f + b)) for of in (self.gradient, self.curvature)])
 
-        return smooth_root(slope, bend) if self.has_curvature else monotone_root(slope)
+            return np.asarray(sum_by_rows(sums, y, f, c))
+
+        if self.has_curvature:
+            return smooth_root(lambda b: float(slope_and_bend(b)[0]), lambda b: float(slope_and_bend(b)[1]))
+        return monotone_root(slope)
 
 
 def make_loss(loss: Any) -> Loss:

@@ -61,7 +61,7 @@ class Curvature:
         #: matrix on the free coefficients, products and normals of the constraints there, by column
         self._parts: list[tuple[Array, Array, Array]] = []
         #: which coefficients are free, and their bounds
-        self._moving: tuple[np.ndarray, Array, Array] | None = None
+        self._moving: tuple[Any, Array, Array] | None = None
         self._unread = None if products is not None else (problem, K, inner, rows)
         self._by_products = multiplies_only(K)
         if products is not None:
@@ -76,7 +76,7 @@ class Curvature:
             if factor is None:
                 system = root.sandwich(np.asarray(to_numpy(K), dtype=float))
                 system.flat[:: len(system) + 1] += 1.0
-                factor = _stable_cholesky(system, 1e-15)
+                factor = stable_cholesky(system, 1e-15)
             V = root.transposed(products[:, np.searchsorted(rows, root.order)])
             self._root = Root([RootPart(V.T, factor)], self.m)
             return
@@ -104,10 +104,23 @@ class Curvature:
             bound = c[rows]
             loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
             of_a_step = 2.0 * rows.size * products.size
-            by_class = factor_flops(loose) <= max(EXACT_FLOPS, WORTH_STEPS * of_a_step)
+            if factor_flops(loose) > max(EXACT_FLOPS, WORTH_STEPS * of_a_step):
+                self._later = partial(_part_by_steps, block, loose, products, problem.fit_intercept)
+                return
+            at_bound = np.where(y[rows] > 0, bound, 0.0)
             self._later = partial(
-                _part_by_class if by_class else _part_by_steps, block, loose, products, problem.fit_intercept
+                self._by_class, block, loose, products, rows, at_bound, problem.fit_intercept
             )
+
+    def _by_class(
+        self, K: Array, loose: np.ndarray, products: Array, rows: np.ndarray, upper: Array, intercept: bool
+    ) -> RootPart:
+        """The root from factors of single classes and what ties them in rows and intercepts."""
+        ridge = np.full(loose.shape[0], self._ridge * (float(np.trace(K)) / max(len(K), 1) or 1.0))
+        factors = ClassFactors(K, loose, ridge, 0.0, intercept)
+        upper = factors.gather(upper)
+        self._moving = (rows[factors.at], factors.classes), np.full(upper.size, -np.inf), upper
+        return RootPart(factors.gather(products).T, factors)
 
     @property
     def root(self) -> Root:
@@ -123,7 +136,7 @@ class Curvature:
             for block, V, normals in self._parts:
                 if V.shape[0] == 0:
                     continue
-                factor = _stable_cholesky(block, self._ridge)
+                factor = stable_cholesky(block, self._ridge)
                 taken: list[Array] = []
                 for normal in (factor.solve(normal) for normal in normals):
                     size = float(np.linalg.norm(normal))
@@ -141,7 +154,9 @@ class Curvature:
     @property
     def free(self) -> int:
         """How many directions the coefficients are free to move in; of a smooth loss those that are not zero."""
-        return int(np.count_nonzero(self.inner.beta)) if self._by_products else self.root.shape[0]
+        if self._by_products:
+            return int(np.count_nonzero(self.inner.beta))
+        return sum(part.free for part in self.root.parts)
 
     def ahead(self, shift: Array) -> FixedSolution:
         """Where to start once the weights have moved by ``shift``: where the solution is then, to first order.
@@ -155,7 +170,7 @@ class Curvature:
         free, lower, upper = moving
         moved = beta[free] - root.parts[0].factor.solve(root.times(shift), transposed=True)
         inside = np.count_nonzero((moved >= lower) & (moved <= upper))
-        if 2 * free.size <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * free.size:
+        if 2 * self.free <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * len(moved):
             return self.inner
         out = beta.copy()
         out[free] = np.clip(moved, lower, upper)
@@ -187,13 +202,6 @@ def _gather(
             normals.append(np.where(beyond > 0, y, 0.0)[free])
     V = products[:, np.searchsorted(rows, free)].T
     return free, block, V, np.array(normals).reshape(len(normals), free.size)
-
-
-def _part_by_class(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> RootPart:
-    """The root from factors of single classes and what ties them in rows and intercepts."""
-    ridge = np.full(loose.shape[0], 1e-8 * (float(np.trace(K)) / max(len(K), 1) or 1.0))
-    factors = ClassFactors(K, loose, ridge, 0.0, fit_intercept)
-    return RootPart(factors.gather(products).T, factors)
 
 
 def _part_of(H: Array) -> RootPart:
@@ -272,7 +280,7 @@ def _least_squares_part(
     m, n, _ = products.shape
     block = np.array(K, dtype=float)
     block.flat[:: n + 1] += problem.loss.dual_curvature(problem.y[rows, 0], inner.beta[rows, 0] / c) / c
-    factor = _stable_cholesky(block, 1e-15)
+    factor = stable_cholesky(block, 1e-15)
     columns = np.moveaxis(products, 0, 1).reshape(n, -1)
     solved = factor.solve(columns)
     if problem.fit_intercept:
@@ -296,7 +304,7 @@ def _softmax_part(
     return _part_of(np.einsum("aik,bik->ab", right, system.solve(right, 1e-6)))
 
 
-def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
+def stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
     """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal.
 
     Without any weight on kernels the matrix may be zero: the share is of one then.
@@ -320,6 +328,11 @@ class RootPart(NamedTuple):
     V: Array
     factor: TiledFactor | ClassFactors | None = None
     normals: Sequence[Array] = ()
+
+    @property
+    def free(self) -> int:
+        """Directions in which coefficients are free to move: entries that are tied in rows have fewer."""
+        return self.V.shape[0] - (self.factor.rows if isinstance(self.factor, ClassFactors) else 0)
 
     def solved(self, right: Array) -> Array:
         """``P L^-1 right``, of a vector or of columns."""

@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._estimating import leads_of
 from ...displays import NoiseDisplay
 from ...displays.colours import ACCENT, INK, tidy
 from ...estimators.fitted import known_views
@@ -229,7 +229,7 @@ def labels_section(subject: Subject) -> str:
         why = "Each of these was predicted otherwise by a fit that did not see it"
         measure = "margin on the fold that left the row out"
         assert refits.ours.decision is not None
-        values = _margins(refits.ours.decision[0], np.searchsorted(estimator.classes_, y))
+        values = leads_of(refits.ours.decision[0], np.searchsorted(estimator.classes_, y))
         order, doubtful = np.argsort(values, kind="stable"), values < 0
     rows = [
         [names[i], str(y[i]), str(predicted[i]), (float(values[i]), number(float(values[i]), 2))]
@@ -257,16 +257,6 @@ def _suspected(estimator: Any) -> str:
         f" Predictions that did not see them contradict {number} labels with confidence; each of these {counted}, all "
         "others count 1."
     )
-
-
-def _margins(values: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np.float64]:
-    """How clearly held-out decisions agree with the labels; negative where they contradict them."""
-    if values.ndim == 1:
-        return np.where(codes == 1, values, -values)
-    rows = np.arange(len(codes))
-    others = values.copy()
-    others[rows, codes] = -np.inf
-    return np.asarray(values[rows, codes] - others.max(axis=1))
 
 
 #: patterns listed, the most frequent first
