@@ -244,7 +244,7 @@ def fit(
         raise UsageError("--report - and --json both write to the standard output: give one a file")
     if report_to is not None and given["novelty"] is not None:
         raise UsageError(
-            "--report compares predictions with a target, and --novelty has none: leave --report away"
+            "--report compares predictions with a target, and --novelty has none: remove --report"
         )
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
     read += [path for path in (given["pairs"], *given["left_gram"], *given["right_gram"]) if path is not None]
