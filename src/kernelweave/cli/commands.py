@@ -120,9 +120,7 @@ def predict(
         fitted, label = open_model(model)
         note = checked_note(label, model)
         if times and note.task != "survival":
-            raise UsageError(
-                "--at is for models of times to an event (kernelweave fit --time): remove it"
-            )
+            raise UsageError("--at is for models of times to an event (kernelweave fit --time): remove it")
         if bool(note.pairs) < bool(left or right):
             raise UsageError("--left and --right are about pairs, and the model is of single samples")
         if note.pairs:
