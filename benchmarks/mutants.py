@@ -43,6 +43,8 @@ PACKAGE = ROOT / "src" / "kernelweave"
 KEPT = ROOT / ".mutants"
 #: the core: what decides whether an answer is right
 CORE = ["problems", "losses", "norms", "solvers", "evidence", "estimators", "banks", "persistence", "views"]
+#: seconds that any test takes
+QUICK = 2e-3
 COMPILED = {"njit", "inner", "overload", "intrinsic"}
 KILLED = {"killed", "timeout", "crashed"}
 
@@ -272,7 +274,10 @@ class Profile:
         import coverage
 
         self.part, self.parts = part, parts
-        self.kept = KEPT / f"{'interpreted' if interpreted else 'core'}-{part}"
+        kind = "interpreted" if interpreted else "core"
+        before = KEPT / f"seconds-{kind}.json"  # of the profile before this one
+        self.known: dict[str, float] = json.loads(before.read_text()) if before.exists() else {}
+        self.kept = KEPT / f"{kind}-{part}"
         self.kept.with_suffix(".cov").unlink(missing_ok=True)
         self.coverage = coverage.Coverage(
             data_file=str(self.kept.with_suffix(".cov")), include=[str(PACKAGE / "*")], config_file=False
@@ -282,9 +287,18 @@ class Profile:
         self.failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Keep every other file."""
-        files = sorted({str(item.path) for item in items})
-        items[:] = [item for item in items if files.index(str(item.path)) % self.parts == self.part]
+        """Keep the files of this part: each goes to the part that has least to do so far, the longest ones first."""
+        seconds: Counter[Path] = Counter()
+        for item in items:
+            seconds[item.path] += self.known.get(item.nodeid, 0.1)
+        load = [0.0] * self.parts
+        own = set()
+        for path, time_taken in sorted(seconds.items(), key=lambda pair: (-pair[1], pair[0])):
+            least = load.index(min(load))
+            load[least] += time_taken
+            if least == self.part:
+                own.add(path)
+        items[:] = [item for item in items if item.path in own]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Note lines under the test's name."""
@@ -373,7 +387,11 @@ class Runner:
         return True
 
     def ordered(self, mutant: dict[str, Any], names: set[str], items: dict[str, Any]) -> list[Any]:
-        """Return tests of the gate first; among them the tests of the same subpackage, quick ones before slow ones."""
+        """Return tests of the gate first; among them the tests of the same subpackage, quick ones before slow ones.
+
+        One case of a function tells more than its second: the k-th counts as k times as slow.  So quick cases of a long
+        list, as of everything that is refused, still come before slow tests.
+        """
         own = f"/{mutant['module'].split('.')[1]}/"
         taken: Counter[str] = Counter()
         turn = {}
@@ -383,8 +401,7 @@ class Runner:
             taken[function] += 1
         key = lambda name: (  # noqa: E731
             items[name].get_closest_marker("full") is not None,
-            turn[name] > 0,
-            self.seconds[name] * (0.2 if own in name else 1.0),
+            (self.seconds[name] + QUICK) * (turn[name] + 1) * (0.2 if own in name else 1.0),
         )
         return [items[name] for name in sorted(names, key=key)]
 
@@ -529,6 +546,11 @@ def main() -> int:
         show(list({one["id"]: one for one in outcomes}.values()))  # of several tries the last
         return 0
     if options.part is None:
+        if options.what == "profile" and (old := sorted(KEPT.glob(f"{kind}-*.json"))):
+            seconds = {name: taken for path in old for name, taken in json.loads(path.read_text()).items()}
+            (KEPT / f"seconds-{kind}.json").write_text(json.dumps(seconds))
+            for path in old:
+                path.unlink()
         environment = os.environ | ({"NUMBA_DISABLE_JIT": "1"} if options.interpreted else {})
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
         command = [sys.executable, __file__, *sys.argv[1:]]

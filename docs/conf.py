@@ -82,6 +82,7 @@ GALLERY = [
     "plot_encoding_model.py",
     "plot_breeding.py",
     "plot_stability.py",
+    "plot_survival.py",
     "plot_uncertainty.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",

@@ -191,6 +191,11 @@ def check_switch(name: str, value: object) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
+def is_number(value: object) -> bool:
+    """Whether a parameter is a real number, and not a truth value."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise where a parameter is none of the words that it may be."""
     known = tuple(choices)
@@ -209,8 +214,7 @@ def check_whole(name: str, value: Any, least: int = 1, or_none: bool = False) ->
 
 def check_positive(name: str, value: Any, or_none: bool = False) -> None:
     """Raise where a parameter is not a finite number above zero."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not ((number and np.isfinite(value) and value > 0) or (or_none and value is None)):
+    if not ((is_number(value) and np.isfinite(value) and value > 0) or (or_none and value is None)):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
 

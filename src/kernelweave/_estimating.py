@@ -226,6 +226,20 @@ def class_columns(codes: np.ndarray, k: int) -> np.ndarray:
     return np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
 
 
+def codes_of(values: np.ndarray) -> np.ndarray:
+    """Return the positions of the classes that decision values mean."""
+    return (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
+
+
+def leads_of(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return how far decision values prefer the classes of samples to all others; negative where they do not."""
+    if values.ndim == 1:
+        return np.where(codes == 1, values, -values)
+    rows, others = np.arange(codes.size), values.copy()
+    others[rows, codes] = -np.inf
+    return np.asarray(values[rows, codes] - others.max(axis=1))
+
+
 def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
     """Return the targets of a regression as numbers, ``(n,)`` or ``(n, t)``; ``missing`` allows NaN among several.
 

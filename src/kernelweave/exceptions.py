@@ -10,16 +10,9 @@ from importlib.metadata import PackageNotFoundError, metadata
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
-    "CertificateError",
-    "DegenerateModelWarning",
-    "GridEndWarning",
-    "KernelWeaveConvergenceWarning",
-    "KernelWeaveWarning",
-    "MemoryBudgetError",
-    "NotFiniteError",
-    "ScaleWarning",
-    "warn_at_caller",
-]
+    "CertificateError", "DegenerateModelWarning", "GridEndWarning", "KernelWeaveConvergenceWarning",
+    "KernelWeaveWarning", "MemoryBudgetError", "NotFiniteError", "ScaleWarning", "warn_at_caller",
+]  # fmt: skip
 
 
 class KernelWeaveWarning(UserWarning):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -381,6 +382,18 @@ def partial_likelihood(y: Any, risk: ArrayLike, strata: ArrayLike | None = None)
     return -loss.total(target, np.asarray(risk, dtype=float), np.ones(time.size)) / int(event.sum())
 
 
+def curves_of(model: Any, X: Any, strata: Any = None, hazard: bool = False) -> Any:
+    """Return the survival curves, or the cumulative hazards, that a model or the last step of a pipeline predicts.
+
+    ``strata`` are for those that know some.
+    """
+    if hasattr(model, "steps"):
+        X, model = model[:-1].transform(X) if len(model.steps) > 1 else X, model[-1]
+    predict = model.predict_cumulative_hazard_function if hazard else model.predict_survival_function
+    knows = strata is not None and "strata" in signature(predict).parameters
+    return predict(X, strata=strata) if knows else predict(X)
+
+
 SCORES = ("likelihood", "concordance", "concordance_ipcw", "brier")
 
 
@@ -422,5 +435,5 @@ def _score(name: str, tau: float | None, times: ArrayLike | None, model: Any, X:
         return concordance_ipcw(fitted.observed_, y, model.predict(X), tau)
     known = fitted.observed_
     at = times_between(y, float(np.max(known["time"]))) if times is None else np.asarray(times, dtype=float)
-    survived = np.array([curve(at) for curve in model.predict_survival_function(X)])
+    survived = np.array([curve(at) for curve in curves_of(model, X)])
     return -integrated_brier_score(known, y, survived, at)

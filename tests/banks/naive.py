@@ -155,6 +155,8 @@ def check_passes(bank: Bank) -> None:
         (lambda: bank.combine(np.ones(m)), m * n * n),
         (lambda: bank.combine(np.eye(m)[0]), n * n),
         (lambda: bank.mix_product(np.eye(m)[m - 1], a), n * 5),
+        (lambda: bank.mixed(np.ones(m)), m * n * n),
+        (lambda: bank.mixed(np.eye(m)[0], rows), 7 * 7),
         (lambda: bank.rows(rows), m * 7 * n),
         (lambda: bank.block(rows, rows, two), 0),
         (lambda: bank.diag(), 0),

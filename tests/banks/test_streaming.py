@@ -20,6 +20,7 @@ from kernelweave.banks import (
     ParquetRows,
     build_bank,
 )
+from kernelweave.banks.streaming import spread_rows
 from kernelweave.kernels import Schema, expand_kernels, resolve_kernels, stack_features
 from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
@@ -246,6 +247,11 @@ def test_files_and_columns_that_are_not_there(tmp_path):
     as_parquet(tmp_path)
     with pytest.raises(ValueError, match=r"no column 'z'; there are 'x0'"):
         ParquetRows(tmp_path / "first.parquet", columns=["x0", "z"])
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"x0": [1.0], "y": [2.0]}), tmp_path / "odd.parquet")
+    with pytest.raises(ValueError, match=r"no column 'x1'; there are 'x0', 'y'"):
+        ParquetRows([tmp_path / "first.parquet", tmp_path / "odd.parquet"])
     with pytest.raises(ValueError, match=r"column 'name' does not hold numbers"):
         ArrowRows(pa.table({"name": ["a", "b"]}))[:1]
     with pytest.raises(ValueError, match=r"two-dimensional array, got 1"):
@@ -285,3 +291,13 @@ def test_weighted_products_of_some_columns_are_those_of_the_features(kept, dtype
     np.testing.assert_allclose(bank.gram(rows, charge, columns), expected, atol=atol)
     whole = bank.gram(rows, charge, np.arange(bank.starts[-1]))
     np.testing.assert_allclose(whole[np.ix_(columns, columns)], expected[:-1, :-1], atol=atol)
+
+
+def test_rows_to_learn_from_come_in_runs_from_all_over():
+    np.testing.assert_array_equal(spread_rows(7, 7), np.arange(7))
+    rows = spread_rows(1000, 100)
+    assert rows.size == 100
+    assert (rows[0], rows[-1]) == (0, 999)
+    runs = rows.reshape(20, 5)
+    np.testing.assert_array_equal(np.diff(runs, axis=1), 1)
+    assert np.ptp(np.diff(runs[:, 0])) <= 1

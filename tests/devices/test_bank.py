@@ -11,6 +11,7 @@ from kernelweave.exceptions import MemoryBudgetError
 
 torch = pytest.importorskip("torch")
 
+from kernelweave.banks import torch_bank  # noqa: E402
 from kernelweave.banks.torch_bank import (  # noqa: E402
     DeviceKernels,
     DeviceMatrices,
@@ -108,6 +109,53 @@ def test_images_are_tensors_and_give_forms_and_mixtures():
     image = bank.image(a)
     assert isinstance(image, torch.Tensor)
     weights = np.linspace(0.1, 1.0, bank.m)
+    np.testing.assert_allclose(
+        bank.image_quad(image, torch.asarray(a)).numpy(), reference.quad(a), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        bank.image_mix(image, weights).numpy(), reference.mix_product(weights, a), rtol=1e-10
+    )
+
+
+def test_both_parts_of_a_certificate_come_from_one_pass():
+    reference, bank = _pair()
+    weights, a = np.linspace(0.1, 1.0, bank.m), np.random.default_rng(2).standard_normal((N, 2))
+    forms, mixed = bank.judged(weights, a)
+    assert bank.passes == pytest.approx(1.0)
+    np.testing.assert_allclose(forms, reference.quad(a), rtol=1e-10)
+    np.testing.assert_allclose(mixed, reference.mix_product(weights, a), rtol=1e-10)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": "cosine"}, {"center": True}])
+def test_the_normalisation_is_learnt_as_numpy_learns_it(options, monkeypatch):
+    monkeypatch.setattr(torch_bank, "HOST_BLOCK", 7 * N)
+    X = np.random.default_rng(0).standard_normal((N, 8))
+    kernels = _kernels(X)
+    host = build_bank(kernels, X, storage="dense", **options)
+    facts = facts_of_kernels(
+        kernels,
+        X,
+        options.get("normalize", "trace"),
+        "center" in options,
+        **device_facts(N, CPU, "auto", "float64", None),
+    )
+    device = build_bank(kernels, X, **options, decision=keep(facts, Asked(dtype="float64")), device=CPU)
+    known, learnt = host.source.normaliser, device.source.normaliser
+    for name in ("scale", "row_means", "grand_means", "diagonal"):
+        if getattr(known, name) is not None:
+            np.testing.assert_allclose(getattr(learnt, name), getattr(known, name), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(device.diag(), host.diag(), rtol=1e-10, atol=1e-12)
+
+
+def test_kernels_times_factors_stay_on_the_device():
+    reference, bank = _pair()
+    factors = np.linspace(0.5, 2.0, bank.m)
+    reference, bank = reference.rescaled(factors), bank.rescaled(factors)
+    weights, a = np.linspace(0.1, 1.0, bank.m), np.random.default_rng(2).standard_normal(N)
+    assert bank.on_device
+    mixed, image = bank.mixed(weights), bank.image(a)
+    assert isinstance(mixed, torch.Tensor)
+    np.testing.assert_allclose(mixed.numpy(), reference.mixed(weights), rtol=1e-10)
     np.testing.assert_allclose(
         bank.image_quad(image, torch.asarray(a)).numpy(), reference.quad(a), rtol=1e-10
     )

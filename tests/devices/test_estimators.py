@@ -8,13 +8,16 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 
-from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from kernelweave import kernels as kw
 from kernelweave.banks import BoundKernels, Computed, Gram
 from kernelweave.norms import AtMost, Block, Elastic, ElasticBlocks, ElasticNet, Grouped
 from kernelweave.problems import MKLProblem
 
 torch = pytest.importorskip("torch")
+
+from kernelweave.banks import bound, torch_bank  # noqa: E402
+from kernelweave.banks.torch_bank import DeviceFeatures, DeviceMatrices  # noqa: E402
 
 BANK = kw.gaussian([0.5, 1.0, 2.0], relative=True) + kw.linear()
 
@@ -206,8 +209,6 @@ def test_features_on_a_device_say_what_they_need():
     [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None, "tol": 0.1}],
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
-    from kernelweave.banks import torch_bank
-
     X, y = _iris()
     bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)
     clf = MKLClassifier(bank, device="cpu", **options).fit(X, y)
@@ -221,6 +222,66 @@ def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
     np.testing.assert_allclose(clf.decision_function(torch.as_tensor(new)), values, atol=1e-6)
     clf.device = None
     np.testing.assert_allclose(values, clf.decision_function(new), atol=2e-4)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_values_along_a_direction_are_of_features_that_the_device_makes(shared, monkeypatch):
+    X, y = _iris()
+    bank = kw.linear() + kw.random_fourier(2.0, n_features=16)
+    options = {} if shared else {"multi_class": "ovr"}
+    clf = MKLClassifier(bank, loss="logistic", norm=1.5, device="cpu", storage="lowrank", **options).fit(X, y)
+    new, _ = load_iris(return_X_y=True)
+    clf.device = None
+    values = clf.decision_function(new)
+    clf.device = "cpu"
+    monkeypatch.setattr(bound, "stack_features", None)  # what the host would make them with
+    monkeypatch.setattr(torch_bank, "HOST_BLOCK", 900)  # several blocks
+    np.testing.assert_allclose(clf.decision_function(new), values, rtol=1e-10, atol=1e-12)
+
+
+def test_a_search_keeps_its_kernels_on_the_device(monkeypatch):
+    X, y = _binary()
+    made = []
+    of_matrices = DeviceMatrices.__init__
+    monkeypatch.setattr(DeviceMatrices, "__init__", lambda *given: made.append(given) or of_matrices(*given))
+    monkeypatch.setattr(DeviceMatrices, "mix_block", None)  # the mixed kernel does not come to the host
+    settings = {"norm": 2.0, "Cs": [0.1, 1.0], "cv": 3, "tol": 1e-4, "scoring": "roc_auc"}
+    host = MKLClassifierCV(kw.gaussian([1.0, 3.0]), **settings).fit(X, y)
+    device = MKLClassifierCV(kw.gaussian([1.0, 3.0]), device="cpu", **settings).fit(X, y)
+    assert len([given for given in made if len(given) == 3 and given[2] is not None]) == 1
+    assert device.C_ == host.C_
+    assert device.certificate_.primal == pytest.approx(host.certificate_.primal, rel=3e-4)
+    np.testing.assert_allclose(device.best_score_, host.best_score_, atol=2e-3)
+    np.testing.assert_allclose(device.predict_proba(X), host.predict_proba(X), atol=5e-3)
+
+
+def test_a_search_makes_features_on_the_device_once(monkeypatch):
+    X, y = _binary()
+    kept = []
+    subset = DeviceFeatures.subset
+    monkeypatch.setattr(
+        DeviceFeatures, "subset", lambda self, rows: kept.append(rows.size) or subset(self, rows)
+    )
+    of_features = DeviceFeatures.__init__
+    stored = []
+    monkeypatch.setattr(
+        DeviceFeatures, "__init__", lambda *given: stored.append(len(given)) or of_features(*given)
+    )
+    bank = kw.random_fourier(2.0, n_features=16)
+    settings = {"loss": "logistic", "norm": 2.0, "Cs": [0.1, 1.0], "cv": 3, "storage": "lowrank"}
+    device = MKLClassifierCV(bank, device="cpu", **settings).fit(X, y)
+    assert stored.count(4) == 1  # those that are kept
+    assert device.C_ == MKLClassifierCV(bank, **settings).fit(X, y).C_
+
+
+def test_a_search_of_a_regression_on_a_device():
+    X, _ = _binary()
+    target = X[:, 0] + 0.3 * np.random.default_rng(0).standard_normal(len(X))
+    settings = {"norms": ["l1", "uniform"], "Cs": [0.1, 1.0], "cv": 3, "tol": 1e-4}
+    host = MKLRegressorCV(BANK, **settings).fit(X, target)
+    device = MKLRegressorCV(BANK, device="cpu", **settings).fit(X, target)
+    assert device.C_ == host.C_
+    np.testing.assert_allclose(device.predict(X), host.predict(X), atol=0.02)
 
 
 def test_a_model_from_a_gpu_predicts_anywhere():
@@ -238,3 +299,11 @@ def test_samples_that_are_no_table_of_numbers_are_decided_on_the_host():
     values = clf.decision_function(rows)
     clf.device = None
     np.testing.assert_allclose(values, clf.decision_function(rows), atol=2e-4)
+
+
+def test_kernels_are_not_completed_on_a_device():
+    X, y = _binary()
+    X[::7, :3] = np.nan
+    views = kw.per_view({"a": slice(0, 3), "b": slice(3, 6)}, kw.linear())
+    with pytest.raises(ValueError, match="missing='mean' completes kernels in memory: pass X as an array of"):
+        MKLClassifier(views, missing="mean").fit(torch.tensor(X), y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave.losses import EpsilonInsensitive, Hinge, MulticlassHinge, Squared, SquaredHinge
-from kernelweave.problems import solve_fixed
+from kernelweave.problems import newton, solve_fixed
 from kernelweave.problems.newton import fits_first_order, solve_first_order
 
 torch = pytest.importorskip("torch")
@@ -74,3 +74,31 @@ def test_losses_with_another_dual_are_left_to_the_host():
     assert found.primal == pytest.approx(
         solve_fixed(K, EpsilonInsensitive(), y, np.ones(50), True, 1e-6).primal, rel=1e-5
     )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", [Hinge(), MulticlassHinge()])
+def test_rows_without_coefficients_are_set_aside(kind, loss, intercept, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 3))
+    K = np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2))
+    label = np.argmax(X, axis=1)
+    y = np.where(label[:, None] == np.arange(3), 1.0, -1.0) if loss.joint else np.where(label > 0, 1.0, -1.0)
+    c = np.full(y.shape, 10.0)
+    found, read = [], []
+    product = newton._Dual.product
+    monkeypatch.setattr(
+        newton._Dual, "product", lambda self, beta: read.append(self.K.shape[0] ** 2) or product(self, beta)
+    )
+    for fewest in (newton.MANY, 100):
+        monkeypatch.setattr(newton, "MANY", fewest)
+        monkeypatch.setattr(newton, "GATHERED", 7000)  # in several pieces
+        read.clear()
+        found.append((solve_first_order(kind(K), loss, y, c, intercept, 1e-4), sum(read), min(read)))
+    (whole, all_read, smallest), (parted, some_read, part) = found
+    assert smallest == 300**2 > 2 * part
+    assert some_read < 0.7 * all_read
+    assert parted.relative_gap <= 1e-4
+    assert parted.primal == pytest.approx(whole.primal, rel=2e-4)
+    np.testing.assert_allclose(parted.decision, K @ parted.beta, atol=1e-9)
+    np.testing.assert_allclose(loss.project(y, parted.beta, c, intercept), parted.beta, atol=1e-10)

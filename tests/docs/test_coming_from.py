@@ -12,8 +12,18 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, SVR
 
-from kernelweave import MeanKernelClassifier, MKLClassifier, MKLRegressor, losses, norms
+from kernelweave import (
+    MeanKernelClassifier,
+    MKLClassifier,
+    MKLRegressor,
+    MKLSurvival,
+    losses,
+    norms,
+    survival,
+)
 from kernelweave import kernels as kw
+from kernelweave import metrics as own
+from kernelweave.inspection import feature_weights
 
 from .test_pages import ROOT
 
@@ -123,3 +133,47 @@ def test_himalaya():
     np.testing.assert_allclose(
         np.asarray(one.predict(new[1])), single.fit(X, TARGETS).predict(NEW), atol=1e-3
     )
+
+
+def test_scikit_survival():
+    """The table of docs/from_survival.md: the same targets, coefficients, risks, curves and scores."""
+    pytest.importorskip("sksurv")
+    from sksurv import compare, metrics, nonparametric
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
+    from sksurv.util import Surv
+
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(140, 4))
+    dies, leaves = np.ceil(20 * rng.exponential(np.exp(-Z[:, 0]))), np.ceil(40 * rng.exponential(size=140))
+    event, time = dies <= leaves, np.minimum(dies, leaves)
+    y, surv = survival(time, event), Surv.from_arrays(event, time)
+    train, test = slice(0, 100), slice(100, 140)
+    theirs = CoxPHSurvivalAnalysis(alpha=0.5, ties="breslow", tol=1e-14, n_iter=500).fit(Z[train], y[train])
+    ours = MKLSurvival(kw.linear(), C=1 / 0.5, normalize=None, tol=1e-9).fit(Z[train], surv[train])
+    found = feature_weights(ours).sort_values("feature")["weight"]
+    np.testing.assert_allclose(found, theirs.coef_, atol=1e-5)
+    risk, other = ours.predict(Z[test]), theirs.predict(Z[test])
+    np.testing.assert_allclose(risk - risk.mean(), other - other.mean(), atol=1e-4)
+    at = np.array([5.0, 20.0, 35.0])
+    S = np.array([curve(at) for curve in ours.predict_survival_function(Z[test])])
+    np.testing.assert_allclose(
+        S, [curve(at) for curve in theirs.predict_survival_function(Z[test])], atol=1e-5
+    )
+    hazard = ours.predict_cumulative_hazard_function(Z[test], return_array=True)
+    np.testing.assert_allclose(
+        hazard, theirs.predict_cumulative_hazard_function(Z[test], return_array=True), rtol=1e-4
+    )
+    known = (y[train], y[test])
+    for value, same in (
+        (
+            own.concordance(y[test], risk),
+            metrics.concordance_index_censored(event[test], time[test], risk)[0],
+        ),
+        (own.concordance_ipcw(*known, risk, 30.0), metrics.concordance_index_ipcw(*known, risk, 30.0)[0]),
+        (own.brier_score(*known, S, at), metrics.brier_score(*known, S, at)[1]),
+        (own.integrated_brier_score(*known, S, at), metrics.integrated_brier_score(*known, S, at)),
+        (own.log_rank_p_value(y, Z[:, 1] > 0), compare.compare_survival(y, Z[:, 1] > 0)[1]),
+    ):
+        np.testing.assert_allclose(value, same, rtol=1e-10)
+    times, share = nonparametric.kaplan_meier_estimator(event, time)
+    np.testing.assert_allclose(own.kaplan_meier(y)(times), share, atol=1e-12)

@@ -23,7 +23,18 @@ from sklearn.svm import SVC
 
 import kernelweave
 import kernelweave.similarity.solvers
-from kernelweave import SimilarityClassifier, displays, inspection, kernels, losses, norms, omics, solvers
+from kernelweave import (
+    MKLSurvival,
+    SimilarityClassifier,
+    displays,
+    inspection,
+    kernels,
+    losses,
+    norms,
+    omics,
+    solvers,
+    survival,
+)
 
 from .test_blocks import relative
 from .test_pages import PAGES
@@ -58,6 +69,7 @@ GIVEN = {
     "SVC": SVC,
 }
 GIVEN["y"] = np.where(GIVEN["X"][:, 0] + 0.3 * RNG.normal(size=N) > 0, 1, 0)
+GIVEN["times"] = survival(RNG.exponential(size=N), RNG.random(N) < 0.7)
 GIVEN["K"] = np.stack([kernel(GIVEN["X"]) for kernel in GIVEN["bank"]], axis=2)
 GIVEN["KL"] = list(np.moveaxis(GIVEN["K"], 2, 0))
 GIVEN["stack"] = np.stack(GIVEN["KL"])
@@ -146,4 +158,7 @@ def test_spans_run(page, code, tmp_path, monkeypatch):
     if hasattr(made, "fit") and hasattr(made, "predict") and not hasattr(made, "dual_coef_"):
         X, y = GIVEN["X"], GIVEN["y"]
         X = GIVEN["KL"][0] if isinstance(made, SimilarityClassifier) else X
-        made.fit(X, y if is_classifier(made) else X[:, 0]).predict(X)
+        numbers = GIVEN["times"] if isinstance(made, MKLSurvival) else X[:, 0]
+        if getattr(made, "kernels", None) == "precomputed":
+            X = GIVEN["stack"]
+        made.fit(X, y if is_classifier(made) else numbers).predict(X)

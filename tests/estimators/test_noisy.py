@@ -111,6 +111,15 @@ def test_labels_of_pure_chance_are_as_bad_as_it_gets():
     assert found.interval[1] <= 0.5
 
 
+def test_the_interval_is_that_of_agresti_and_coull_where_no_prediction_is_wrong():
+    """Two groups that are apart: the upper end is of the confident half, the lower one zero."""
+    codes = np.repeat([0, 1], 20)
+    found = estimate_noise(10.0 * (codes[:, None] == codes) + 0.1 * np.eye(40), codes, 2)
+    p = (0 + 2) / (20 + 4)
+    assert found.rate == 0.0
+    assert found.interval == (0.0, pytest.approx(2.0 * np.sqrt(p * (1 - p) / (20 + 4))))
+
+
 def test_several_classes():
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
@@ -412,6 +421,18 @@ def test_rounds_lower_the_objective_and_end_where_nothing_moves(cancer, method):
     kept = clf.sample_share_ == 1
     alone = MKLClassifier(BANK, tol=1e-6).fit(X[:200], noisy, sample_weight=kept.astype(float))
     np.testing.assert_allclose(alone.decision_function(X), clf.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("method", ["trimmed", "ramp"])
+def test_samples_are_chosen_by_decisions_with_the_intercept(method):
+    """Far from the origin the intercept is most of what tells the classes apart."""
+    X = np.linspace(4.0, 6.0, 41)[:, None]
+    y = (X[:, 0] > 5.0).astype(int)
+    y[[3, 37]] = 1 - y[[3, 37]]
+    clf = NoisyLabelMKLClassifier(
+        kw.linear(), method=method, noise_rate=2 / 41, normalize=None, C=100.0, tol=1e-6
+    ).fit(X, y)
+    np.testing.assert_array_equal(np.flatnonzero(clf.sample_share_ == 0), [3, 37])
 
 
 @pytest.mark.parametrize("method", ["trimmed", "ramp"])

@@ -68,6 +68,7 @@ def test_kernels_go_where_they_are_taken():
 def test_prediction_is_the_sum_over_training_samples():
     """The function of sparse features is kept as a direction, and is the same function."""
     bank = kw.spectrum([1, 2, 3]) + kw.spectrum(2, gaps=1) + kw.spectrum(3, compare="tanimoto")
+    bank += kw.spectrum(4, compare="product")  # whose diagonal is not one
     model = MKLClassifier(bank, norm=2).fit(SEQUENCES[:60], Y[:60])
     parts = zip(model.weights_, model.kernels_, strict=True)
     K = sum(w * k(SEQUENCES, SEQUENCES[:60]) / k.diag(SEQUENCES[:60]).mean() for w, k in parts)

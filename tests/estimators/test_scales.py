@@ -88,6 +88,10 @@ def test_the_numbers_of_the_sentence():
     least = int(np.argmin(deviations))
     assert f"'{table.columns[least]}' ({deviations[least]:.3g}) to 'income' ({deviations[0]:.3g})" in sentence
     assert f"a factor of {deviations[0] / deviations[least]:,.0f}: 2 of 3 columns" in sentence
+    # columns without names go by their numbers, also where there are more of them than samples
+    wide = np.hstack([np.random.default_rng(0).normal(size=(60, 70)), X[:, :1]])
+    sentence = findings(kw.gaussian(1.0, relative=True), wide)[-1]
+    assert f"to column 70 ({deviations[0]:.3g})" in sentence
 
 
 def test_warnings_reach_the_line_that_calls_a_pipeline_and_a_path():
@@ -148,6 +152,11 @@ def test_wide_widths_and_columns_far_from_zero_are_nearly_constant():
     assert "StandardScaler" in sentence
     assert "relative" not in sentence  # a linear kernel has no width
     assert findings(kw.linear(), years, center=True) == ()  # centring takes the constant away
+    # widths that are counted in median distances need no scaling of columns
+    (sentence,) = findings(kw.gaussian([100.0, 200.0], relative=True), X)
+    assert sentence.endswith("Take smaller widths.")
+    (sentence,) = findings(kw.gaussian([1e-3, 2e-3], relative=True), X)
+    assert sentence.endswith("Take larger widths.")
     assert findings(bank, X, center=True) == ()
 
 
@@ -259,6 +268,10 @@ def test_views_are_judged_one_by_one():
     sentences, _ = said(MKLClassifier(kw.gaussian([1.0, 2.0]), missing="mean"), views, y)
     assert [one for one in sentences if "on genes" in one]
     assert said(MKLClassifier(kw.gaussian([1.0, 2.0], relative=True), missing="mean"), views, y)[0] == []
+    # a kernel of all columns is looked at on the samples that have all views
+    table = np.hstack(list(views.values()))
+    sentences, _ = said(MKLClassifier(mixing, missing="mean"), table, y)
+    assert [one for one in sentences if "(1 of 3 groups of columns looked at are like that)" in one]
 
 
 def test_matrices_computed_elsewhere():

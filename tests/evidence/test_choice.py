@@ -18,6 +18,7 @@ from kernelweave.evidence import (
     choose_weights,
 )
 from kernelweave.evidence import design as designs
+from timed import fit_with_a_point
 
 N, M, T = 60, 4, 12
 
@@ -134,3 +135,58 @@ def test_a_callback_is_told_of_every_step(exact: bool) -> None:
     stopped = choose_weights(design, Y, Reml(), exact=exact, watch=Watch(callback=lambda row: True))
     assert set(stopped.status) <= {"stopped", "stationary"}
     assert "stopped" in stopped.status
+    rows.clear()  # kernels of any weight are active, also where the noise is larger than what they explain
+    noise = 6.0 * np.random.default_rng(0).normal(size=Y.shape)
+    weak = choose_weights(design, Y + noise, Reml(), exact=exact, watch=Watch(callback=rows.append))
+    assert 0.0 < weak.weights.max() < 1.0
+    assert rows[-1]["active_kernels"] == np.count_nonzero(weak.weights, axis=1).max()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_interrupt_ends_the_choice_between_two_inverses(
+    exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels, Y = data()
+    design = Design.of(kernels)
+    monkeypatch.setattr(designs, "CHUNK", 1)  # one mixture at a time
+
+    class Interrupted(Reml):
+        looks = 0
+
+        def look(self, points: Points, Y: np.ndarray) -> Look:
+            self.looks += 1
+            if self.looks == last:
+                deadline.interrupt()
+            return super().look(points, Y)
+
+    last = np.inf
+    whole = Interrupted()
+    assert set(choose_weights(design, Y, whole, exact=exact).status) == {"stationary"}
+    # weights to begin with are evaluated in any case: those of the lattice, and of what leaves it
+    for last in (whole.looks - 2,) if exact else (T + 1, T + 4, whole.looks - 2):
+        criterion = Interrupted()
+        told: list[int] = []
+        with fit_with_a_point() as deadline:
+            choice = choose_weights(design, Y, criterion, exact=exact, progress=told.append)
+        assert exact or sum(told) == T  # also of those that the end came too early for
+        assert criterion.looks == last
+        assert exact or "interrupted" in choice.status
+        assert np.all(np.isfinite(choice.coef))
+
+
+def test_steps_that_do_not_help_are_followed_by_shorter_ones() -> None:
+    """Or else they would be tried again until there are no more steps."""
+    left = 0
+    for seed in (3, 9):
+        rng = np.random.default_rng(seed)
+        views = [rng.normal(size=(30, 4)) for _ in range(6)]
+        pairs = [rng.choice(6, 2, replace=False) for _ in range(20)]
+        Y = np.stack([sum(views[j] @ rng.normal(size=4) for j in pair) for pair in pairs], axis=1)
+        Y += rng.choice([0.01, 0.3, 2.0], size=20) * rng.normal(size=Y.shape)
+        kernels = [
+            np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8.0) if k % 2 else X @ X.T
+            for k, X in enumerate(views)
+        ]
+        choice = choose_weights(Design.of(np.array(kernels)), Y, Reml())
+        left += np.count_nonzero(choice.status != "stationary")
+    assert left <= 3

@@ -70,6 +70,16 @@ def test_subsets_of_a_regression():
     assert "first" in table["views"][0]
 
 
+def test_subsets_of_models_one_against_the_rest():
+    X, y = samples()
+    y = y + (X["noise"][:, 0] > 0.8)
+    model = MKLClassifier(KERNELS, norm=2, multi_class="ovr", tol=1e-6).fit(X, y)
+    folds = list(StratifiedKFold(2, shuffle=True, random_state=0).split(y, y))
+    table = view_subsets(model, X, y, splits=folds).set_index("views")
+    expected = cross_val_score(clone(model), X.only(["first", "noise"]), y, cv=folds).mean()
+    assert table.loc["first, noise", "score"] == pytest.approx(expected)
+
+
 def test_all_subsets_of_three_views_are_quick():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 150)

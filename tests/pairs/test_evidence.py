@@ -10,6 +10,7 @@ from kernelweave import kernels as kw
 from kernelweave.norms import Fixed
 from kernelweave.problems import reml
 
+from . import making
 from .making import bank_and_tensor, drugs_and_cells
 
 X, Y = drugs_and_cells(0, 14, 12, 0.2)
@@ -68,21 +69,75 @@ def test_slopes_by_probes_are_near_the_exact_ones(monkeypatch, n):
     exact = reml.ProductReml(bank, y, np.ones(bank.n), True).look(d).gradient
     monkeypatch.setattr(reml, "PROBE_RESIDUAL", 1e-6)
     monkeypatch.setattr(reml, "RESIDUAL", 1e-8)
+    monkeypatch.setattr(reml, "CHANGE", 1e-4)
     monkeypatch.setattr(reml, "PROBES", 1)
     own = many(monkeypatch, bank, y)
     seen = []
     for seed in range(40):
-        own.probes, own.known = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n)), {}
+        own.probes, own.last = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n)), None
         seen.append(own.look(d).gradient)
     mean, error = np.mean(seen, axis=0), np.std(seen, axis=0, ddof=1) / np.sqrt(len(seen))
     assert np.all(np.abs(mean - exact) <= 4.0 * error + 1e-6)
     if n is None:  # what the nearest product explains is known, and taken off
-        monkeypatch.setattr(type(bank.mixed(d)), "traces", lambda self, noise: None)
+        monkeypatch.setattr(type(bank.mixed(d)), "nearest", lambda self, noise, has_intercept: None)
         plain = []
         for seed in range(40):
-            own.probes, own.known = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n)), {}
+            own.probes, own.last = np.random.default_rng(seed).choice([-1.0, 1.0], (1, bank.n)), None
             plain.append(own.look(d).gradient)
         assert np.all(np.std(seen, axis=0) <= np.std(plain, axis=0))
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_lanczos_has_logarithms_and_solutions(intercept, single):
+    """On few samples, until nothing is left, and also where that is long before the last block."""
+    rng = np.random.default_rng(0)
+    K = making.psd(rng, 1, 30, rank=8)[0]
+    A, Z = np.eye(30) + 5.0 * K, rng.choice([-1.0, 1.0], (3, 30))
+    unit = np.full(30, 30**-0.5)
+    H = np.eye(30) - np.outer(unit, unit) if intercept else np.eye(30)
+    A, Z = H @ (A - np.eye(30)) @ H + np.eye(30), Z @ H
+    values, axes = np.linalg.eigh(A)
+    kind = np.float32 if single else float
+    X, logs = reml.block_lanczos(lambda B: (B @ A).astype(kind), Z.astype(kind), 60, 1e-7, 1e-6)
+    np.testing.assert_allclose(X, np.linalg.solve(A, Z.T).T, atol=1e-4 if single else 1e-9)
+    np.testing.assert_allclose(logs, (Z @ axes) ** 2 @ np.log(values), rtol=1e-4 if single else 1e-9)
+
+
+@pytest.mark.parametrize("n", [None, 300])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_objective_by_probes_is_nearly_the_exact_one_and_its_changes_are_precise(n, intercept):
+    bank, _ = bank_and_tensor(2, a=20, b=20, p=2, q=2, n=n)
+    rng = np.random.default_rng(0)
+    y, d = rng.normal(size=bank.n), np.array([0.6, 0.1, 0.05, 0.3])
+    noise = np.ones(bank.n) if n is None else rng.uniform(0.5, 2.0, bank.n)
+    other, exact = d * [1.2, 0.8, 1.5, 1.0], reml.ProductReml(bank, y, noise, intercept)
+    by = reml.ProductReml(bank, y, noise, intercept)
+    by.exact = False
+    seen = []
+    for seed in range(12):
+        by.probes = np.random.default_rng(seed).choice([-1.0, 1.0], (2, bank.n))
+        seen.append([by.look(d).value, by.look(other).value])
+    seen, true = np.array(seen), np.array([exact.look(one).value for one in (d, other)])
+    error = np.std(seen, axis=0, ddof=1) / np.sqrt(len(seen))
+    assert np.all(np.abs(seen.mean(axis=0) - true) <= 4.0 * error + 1e-3)
+    changes = seen[:, 1] - seen[:, 0]
+    assert np.std(changes) < 0.4 * np.std(seen[:, 0]) + 1e-3
+    assert abs(np.mean(changes) - (true[1] - true[0])) <= 4.0 * np.std(changes) / np.sqrt(len(seen)) + 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_small_noisy_data_do_not_lead_probes_astray(monkeypatch, seed):
+    """0/1 labels, few of them one: probes once led to no noise at all."""
+    bank, _ = bank_and_tensor(seed, a=26, b=14, p=4, q=4)
+    y = (np.random.default_rng(seed).random(bank.n) < 0.06).astype(float)
+    exact = reml.choose_by_products(reml.ProductReml(bank, y, np.ones(bank.n), True))
+    by = many(monkeypatch, bank, y)
+    chosen = reml.choose_by_products(by)
+    assert (exact.status, chosen.status) == ("stationary", "stationary")
+    by.exact = True
+    half = 0.5 * by.freedom
+    assert half * (by.look(chosen.point.d).value - exact.point.value) < 3.0
 
 
 def test_probes_choose_nearly_what_exact_traces_do(monkeypatch):
@@ -97,7 +152,7 @@ def test_probes_choose_nearly_what_exact_traces_do(monkeypatch):
     assert model.variance_components_["share"].sum() == pytest.approx(1.0)
     monkeypatch.setattr(reml, "EXACT", 0)
     other = MKLRegressorCV(BANK, criterion="reml").fit(X, Y)
-    assert np.isnan(other.targets_["reml"][0])
+    assert other.targets_["reml"][0] == pytest.approx(exact, rel=0.3)
     np.testing.assert_allclose(other.predict(X), model.predict(X), atol=0.3)
     assert np.corrcoef(other.predict(X), model.predict(X))[0, 1] > 0.98
 

@@ -334,6 +334,15 @@ def test_weight_on_single_objects_alone_is_said():
     assert model.predict(new)[0] == pytest.approx(model.intercept_, abs=1e-6)
 
 
+ONE_KIND = Pairs(X.right.objects, index=[(i, j) for i in range(9) for j in range(i)])
+
+
+#: two symmetries in one bank
+BOTH_SIGNS = kw.pairs(kw.linear(), main=False, identity=False, symmetric="symmetric") + kw.pairs(
+    kw.gaussian(1.0), main=False, identity=False, symmetric="antisymmetric"
+)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -349,6 +358,7 @@ def test_weight_on_single_objects_alone_is_said():
         (lambda: kw.pairs(kw.linear(), symmetric="both"), "symmetric must be"),
         (lambda: BANK.groups(X, "top"), "side must be"),
         (lambda: MKLRegressor(kw.pairs(kw.always(kw.linear()), kw.linear())).fit(X, Y), "always counts"),
+        (lambda: MKLRegressor(BOTH_SIGNS).fit(ONE_KIND, Y[:36]), "of one symmetry"),
         (lambda: MKLRegressor(BANK).fit(X[:1], Y[:1]), "minimum of 2"),
         (lambda: MKLRegressor(BANK).fit(Pairs(8, 9, X.index), Y), "works on rows of numbers"),
         (lambda: MKLRegressor(BANK).fit(X, Y[:-1]), "inconsistent"),

@@ -400,6 +400,24 @@ def test_sparse_matrices_that_point_outside(tmp_path, part, change, why, kind):
 
 
 @pytest.mark.parametrize(
+    ("part", "change", "why"),
+    [
+        ("row", at(0, 2**28), "row 268435456|index of 268435456"),
+        ("col", at(-1, -7), "-7"),
+        ("col", lambda values: values[:-1], "values|indices|entries"),
+    ],
+)
+def test_triples_that_point_outside(tmp_path, part, change, why):
+    """No estimator keeps a matrix like that, and a file may."""
+    model = MKLClassifier(kw.linear()).fit(X, Y)
+    model.kept = SPARSE.tocoo()
+    save(model, tmp_path / "model.skops")
+    assert load(tmp_path / "model.skops").kept.format == "coo"
+    forge_sparse(tmp_path / "model.skops", part, change)
+    refused(tmp_path / "model.skops", why)
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [("quad", np.zeros(1)), ("quad", np.zeros((2, 5))), ("quad", np.array([1, 2])), ("coef", np.zeros((3, 1))),
      ("coef", np.zeros(7)), ("coef", np.full((50, 1), np.nan))],
@@ -469,7 +487,8 @@ def test_a_second_member_of_a_name(path):
 def test_bytes_around_the_archive(path, extra):
     content = path.read_bytes()
     path.write_bytes(extra + content)
-    with pytest.raises(ModelFileError, match="is refused"):
+    why = "looks like a pickle" if extra[:1] == b"\x80" else "bytes before its first part"
+    with pytest.raises(ModelFileError, match=f"is refused: it .*{why}"):
         load(path)
     path.write_bytes(content + extra)
     with pytest.raises(ModelFileError, match="is refused"):
@@ -727,15 +746,60 @@ def test_other_kinds_of_files_are_not_waited_for(tmp_path):
         refused(path, "not a regular file")
 
 
+@pytest.mark.parametrize("error", [RuntimeError, ValueError])
 @pytest.mark.parametrize("name", ["__repr__", "predict", "decision_function"])
-def test_a_model_that_cannot_be_used_is_refused_when_it_is_loaded(path, name, monkeypatch):
+def test_a_model_that_cannot_be_used_is_refused_when_it_is_loaded(path, name, error, monkeypatch):
     """Printed and asked for a prediction, once and on a copy."""
 
     def fails(*given):
-        raise RuntimeError("not today")
+        raise error("not today")
 
     monkeypatch.setattr(MKLClassifier, name, fails)
     refused(path, "not today")
+
+
+@pytest.mark.parametrize("kind", ["dict", "table", "matrices"])
+def test_a_model_of_incomplete_views_is_tried_on_rows_that_lack_what_samples_lacked(
+    tmp_path, kind, monkeypatch
+):
+    """A ValueError is allowed there: such rows are made up, and the model was not fitted on them."""
+    rng = np.random.default_rng(0)
+    first, second, third = rng.normal(size=(3, 40, 2))
+    y = first[:, 0] + second[:, 0] > 0
+    second[5:15], third[20:28] = np.nan, np.nan
+    bank = kw.linear()
+    X = {"first": first, "second": second, "third": third}
+    if kind == "table":
+        X = np.hstack(list(X.values()))
+        bank = kw.per_view({"first": slice(0, 2), "second": slice(2, 4), "third": slice(4, 6)}, bank)
+    elif kind == "matrices":
+        bank, X = "precomputed", np.array([view @ view.T for view in X.values()])
+    save(MKLClassifier(bank, norm=2, missing="mean").fit(X, y), tmp_path / "model.skops")
+    tried = []
+
+    def predict(model, rows):
+        tried.append(rows)
+        raise ValueError("not of these")
+
+    monkeypatch.setattr(MKLClassifier, "predict", predict)
+    load(tmp_path / "model.skops")
+    lacking = set()
+    for rows in tried:
+        if kind == "matrices":
+            lacks = np.isnan(rows).all(axis=2).T
+        else:  # a dictionary has a row without views before these
+            table = np.hstack(list(rows.values())) if isinstance(rows, dict) else rows.astype(float)
+            lacks = np.isnan(table).reshape(len(table), 3, 2).all(axis=2)
+        lacking |= set(map(tuple, lacks.tolist()))
+    assert lacking == {(False, False, False), (False, True, False), (False, False, True)}
+
+
+def test_a_file_that_grows_while_it_is_read(path, monkeypatch):
+    about = os.fstat
+    monkeypatch.setattr(
+        os, "fstat", lambda handle: os.stat_result([*about(handle)[:6], about(handle).st_size - 1, 0, 0, 0])
+    )
+    refused(path, "it grew while it was read")
 
 
 def test_the_file_is_read_once(path, monkeypatch):

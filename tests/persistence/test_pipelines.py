@@ -109,6 +109,15 @@ def test_splines(parts, said):
         SavedCurve(*parts).spline()
 
 
+@pytest.mark.parametrize("goes_on", [True, False, "periodic"])
+def test_splines_go_on_as_they_did(goes_on):
+    curve = BSpline(np.arange(8.0), np.array([1.0, 2.0, 3.0, 1.0]), 3, extrapolate=goes_on)
+    there = np.array([2.5, 3.3, 4.6, 5.5])
+    made = SavedCurve.of(curve)
+    assert type(made.extrapolate) is type(goes_on)
+    np.testing.assert_array_equal(made.spline()(there), curve(there))
+
+
 @pytest.mark.parametrize(
     "model",
     [

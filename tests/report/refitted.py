@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from kernelweave.inspection import final_estimator
 from kernelweave.report import _refits
-from kernelweave.report import _refits as _subject
+from kernelweave.report.survival import targets_for
 
 
 def refit(model, X, y, **options):
     """Return what a report of a fitted model finds by refits on folds; three folds once, unless told otherwise."""
     settings = {"n_folds": 3, "n_repeats": 1, "random_state": 0} | options
-    return _refits.refit(model, model, X, y, **settings)
+    return _refits.refit(model, model, X, targets_for(model, y), **settings)
 
 
 def subject_of(model, X, y, **options):
     """Return what every section of a report is given."""
     found = refit(model, X, y, **options)
-    return _subject.Subject(
-        model, final_estimator(model), X, y, [str(i) for i in range(len(y))], found, {}, 0
-    )
+    return _refits.Subject(model, final_estimator(model), X, y, [str(i) for i in range(len(y))], found, {}, 0)

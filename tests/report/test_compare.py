@@ -82,7 +82,7 @@ def test_numbers_and_refusals(data):
     assert list(found.measures.index) == ["R²", "RMSE"]
     assert np.isnan(found.alike)
     other = linear(VIEWS).fit(*data)
-    with pytest.raises(ValueError, match="a classifier and a regression"):
+    with pytest.raises(ValueError, match="and not both the same"):
         compare_models({"one": (model, X), "two": (other, data[0])}, y)
     with pytest.raises(ValueError, match="one column of targets"):
         compare_models({"one": (model, X), "two": (model, X)}, np.column_stack([y, y]))

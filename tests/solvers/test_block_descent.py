@@ -24,6 +24,8 @@ from kernelweave.solvers import Stop, abilities, choose_solver, make_solver, sol
 from kernelweave.solvers import block_descent as _charge
 from kernelweave.solvers import block_features as _copies
 from kernelweave.solvers import block_features as _features
+from kernelweave.solvers.block_descent import newton_step
+from timed import fit_with_a_point, is_left
 
 WIDTHS = [1, 3, 7, 20, 2]
 STARTS = np.concatenate([[0], np.cumsum(WIDTHS)])
@@ -209,6 +211,47 @@ def test_several_columns_share_their_weights(loss, norm):
     assert solution.certificate.primal == pytest.approx(other.certificate.primal, rel=3e-6)
 
 
+def somewhere(problem, w):
+    """The moving point of a run, at some coordinates."""
+    at = make_solver("block_descent", problem.loss, problem.norm).init(problem, None, 1e-6).at
+    at.w, at.t = w.copy(), at.features.norms(w)
+    at.recompute()
+    at.refresh()
+    return at
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_newtons_step_on_one_block_of_a_quadratic_ends_at_its_minimum(columns):
+    """The preconditioner is the inverse there, and conjugate gradients need one iteration."""
+    rng = np.random.default_rng(0)
+    Z, C = rng.normal(size=(40, 6)) + 0.5, 0.7
+    Y = rng.normal(size=(40, columns)) + 2.0
+    bank = Features(FeatureMatrix(Z, [0, 6]))
+    problem = MKLProblem(
+        bank, make_loss("squared"), make_norm("l1"), Y[:, 0] if columns == 1 else Y, C, None, True
+    )
+    at = somewhere(problem, rng.normal(size=(6, columns)))
+    assert newton_step(at, most=1)
+    centred = Z - Z.mean(axis=0)
+    expected = np.linalg.solve(2.0 * C * centred.T @ centred + np.eye(6), 2.0 * C * centred.T @ Y)
+    np.testing.assert_allclose(at.w, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_no_common_factor_of_all_blocks_is_better_after_a_rescaling(norm):
+    Z, signal = features()
+    bank = Features(FeatureMatrix(Z, STARTS))
+    problem = MKLProblem(bank, make_loss("squared"), NORMS[norm].make(), signal, 2.0)
+    at = somewhere(problem, 0.7 * np.random.default_rng(0).normal(size=(STARTS[-1], 1)))
+    w = at.w
+    at.rescale()
+    factor = float(at.w[0, 0] / w[0, 0])
+    assert abs(factor - 1.0) > 0.01
+    np.testing.assert_allclose(at.w, factor * w)
+    for other in (0.999, 1.001):
+        assert somewhere(problem, other * at.w).objective > at.objective
+
+
 # ---- how it gets there ---------------------------------------------------------------------------------------------
 
 
@@ -253,6 +296,15 @@ def test_a_very_large_C_and_kernels_that_are_there_twice(loss, twice):
     assert solution.n_iter < 40
     lower = problem.dual(solution.certificate.dual_point)
     assert recomputed(problem, solution).primal <= (1.0 + 1.1e-4) * lower
+
+
+def test_products_of_all_columns_are_left_where_the_time_is_over():
+    Z, signal = features()
+    made = _features.BlockFeatures(problem_of(Z, signal, "squared"), single=False)
+    with fit_with_a_point() as deadline:
+        assert made.gram(np.ones(40), np.arange(5), False).shape == (5, 5)
+        deadline.interrupt()
+        assert is_left(lambda: made.gram(np.ones(40), np.arange(5), False))
 
 
 def test_steps_in_single_precision_prove_their_bounds_in_double(monkeypatch):

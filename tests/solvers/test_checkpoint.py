@@ -6,6 +6,7 @@ import errno
 import functools
 import os
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,20 @@ def test_the_file_is_plain_data(tmp_path):
         assert file["trace"].shape[1] == 7
 
 
+def test_the_file_and_its_name_are_on_the_disk(tmp_path, monkeypatch):
+    """A file that is renamed lasts only when its folder was written as well."""
+    written, fsync = [], os.fsync
+
+    def note(handle):
+        written.append(stat.S_ISDIR(os.fstat(handle).st_mode))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    run(fresh(), checkpoint=tmp_path / "fit.npz", tol=1e-2)
+    assert written
+    assert written == [False, True] * (len(written) // 2)
+
+
 def test_columns_are_saved_and_resumed(tmp_path):
     path = tmp_path / "fit.npz"
     with pytest.raises(Killed):
@@ -235,6 +250,13 @@ def test_fingerprints_see_every_entry_of_a_long_parameter():
     other[700] = 0.2
     prints = {fingerprint(MKLProblem(bank, case.problem.loss, Fixed(d), case.y)) for d in (weights, other)}
     assert len(prints) == 2
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    """Said before the fit; root may write everywhere, so that the system's answer is made up."""
+    monkeypatch.setattr(os, "access", lambda place, mode: not (place == tmp_path and mode == os.W_OK))
+    with pytest.raises(ValueError, match="cannot be written to"):
+        run(fresh(), checkpoint=tmp_path / "fit.npz")
 
 
 def test_a_folder_that_is_not_there(tmp_path):

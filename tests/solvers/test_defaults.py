@@ -10,7 +10,7 @@ import pytest
 from kernelweave import MKLClassifier, MKLRegressor, losses, norms
 from kernelweave import kernels as kw
 from kernelweave.problems import Point
-from kernelweave.problems.curvature import _stable_cholesky
+from kernelweave.problems.curvature import stable_cholesky
 from kernelweave.solvers import registry
 
 
@@ -183,7 +183,7 @@ def test_a_fit_that_is_cut_short_is_no_worse_than_none():
 
 @pytest.mark.parametrize("size", [0.0, 1e-320])
 def test_a_matrix_of_zeros_has_a_factor(size):
-    factor = _stable_cholesky(np.full((4, 4), size))
+    factor = stable_cholesky(np.full((4, 4), size))
     assert np.all(np.isfinite(factor.solve(np.ones(4))))
     with pytest.raises(np.linalg.LinAlgError, match="not finite"):
-        _stable_cholesky(np.full((4, 4), np.inf))
+        stable_cholesky(np.full((4, 4), np.inf))

@@ -9,7 +9,7 @@ import references as ref
 from kernelweave import MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank
-from kernelweave.losses import Hinge
+from kernelweave.losses import Hinge, make_loss
 from kernelweave.norms import L1, Entropy
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve
@@ -43,6 +43,28 @@ def test_smoothing_error_is_bounded(lam):
         s = rng.gamma(1.0, size=7) * 10.0 ** rng.uniform(-3, 3)
         excess = smoothed(lam).conjugate(s) + 0.5 * lam * np.log(7) - L1().conjugate(s)
         assert -1e-12 * s.max() <= excess <= 0.5 * lam * np.log(7) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("C", [0.2, 3.0])
+def test_the_smoothed_dual_is_the_dual_of_its_norm(C):
+    """Its value, and its derivative by differences, of a loss whose conjugate is curved."""
+    rng = np.random.default_rng(0)
+    stack = ref.kernel_stack(12, 3)
+    bank = build_bank(None, stack, normalize=None)
+    weight = np.r_[0.0, rng.uniform(0.5, 2.0, size=11)]
+    problem = MKLProblem(bank, make_loss("squared"), Entropy(0.3), rng.normal(size=12), C, weight, False)
+    dual = Nesterov().init(problem, None, 1e-3).dual
+    beta = np.where(weight > 0, rng.normal(size=12), 0.0)
+
+    def place(beta):
+        return dual.place(beta, bank.image(beta))
+
+    quad = np.einsum("i,mij,j->m", beta, stack, beta)
+    assert place(beta).value == pytest.approx(-problem.dual(beta, quad), rel=1e-12)
+    for i in range(1, 12):
+        step = 1e-6 * np.eye(12)[i]
+        slope = (place(beta + step).value - place(beta - step).value) / 2e-6
+        assert place(beta).gradient[i] == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
 def test_the_paper_s_iterates_are_those_of_its_algorithm():

@@ -57,13 +57,13 @@ def test_kernels_that_rounding_sends_in_and_out_stay_when_they_come_back():
 def factorised(monkeypatch) -> list[int]:
     """Sizes of the parts of mixed kernels that were factorised for a Hessian."""
     sizes: list[int] = []
-    honest = curvature._stable_cholesky
+    honest = curvature.stable_cholesky
 
     def counting(block, *given):
         sizes.append(len(block))
         return honest(block, *given)
 
-    monkeypatch.setattr(curvature, "_stable_cholesky", counting)
+    monkeypatch.setattr(curvature, "stable_cholesky", counting)
     return sizes
 
 
@@ -178,6 +178,17 @@ def test_inner_solves_start_where_the_hessian_expects_them_to_end(monkeypatch):
     assert with_starts <= 0.95 * sum(steps)
     assert ahead.n_passes_ <= 1.05 * plain.n_passes_
     assert ahead.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-3)
+
+
+def test_the_smooth_model_where_the_weights_are_at_the_top_of_its_bend():
+    """``A d = 0``: what the dual of the quadratic is compared with has no length, and the quadratic is there."""
+    root, d, quad = np.array([[2.0, -1.0]]), np.array([0.4, 0.8]), np.array([3.0, 1.0])
+    found = minimise_smooth_model(Lp(2), quad, root, d)
+    angles = np.linspace(0.0, np.pi / 2, 200001)
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])  # the weights of length one
+    values = 0.5 * ((circle - d) @ root[0]) ** 2 - 0.5 * (circle - d) @ quad
+    np.testing.assert_allclose(found, circle[np.argmin(values)], atol=1e-4)
+    assert np.linalg.norm(found - Lp(2).weights(quad)) > 0.1
 
 
 @pytest.mark.parametrize("p", [1.2, 2.0])

@@ -25,6 +25,7 @@ from kernelweave.solvers import online as products
 from kernelweave.solvers import working_set as working_set_module
 from kernelweave.solvers.online import Obscure, radius_of
 from kernelweave.solvers.working_set import WorkingSet
+from timed import fit_with_a_point, is_left
 
 
 def three_classes(n: int = 36, m: int = 3, rank: int = 4, seed: int = 0):
@@ -141,7 +142,13 @@ def test_rows_computed_when_needed_are_those_that_would_be_kept(solver, monkeypa
         return solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(1e-9, max_iter=12)).point
 
     kept = found()
-    monkeypatch.setattr(products, "default_budget", lambda: 8 * 3 * 3 * 40 + 1000)
+    # rows are kept in a quarter of what the products leave, to the byte
+    needed, rows = 8 * 3 * 3 * 40, 4 * 8 * 3 * 40**2
+    for budget in (needed + rows, needed + rows - 1):
+        monkeypatch.setattr(products, "default_budget", lambda budget=budget: budget)
+        whole = run_of(problem_of(Z, y, Block(1.4))).products.whole
+        assert (whole is not None) == (budget == needed + rows)
+    monkeypatch.setattr(products, "default_budget", lambda: needed + 1000)
     monkeypatch.setattr(products, "CHUNK", 3 * 40 * 7)
     np.testing.assert_allclose(found().beta, kept.beta, atol=1e-12)
     monkeypatch.setattr(products, "default_budget", lambda: 1000)
@@ -252,6 +259,31 @@ def test_norms_and_products_are_those_of_the_coefficients():
     np.testing.assert_allclose(theta.sum(axis=1), 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize("explicit", [False, True], ids=["kernels", "features"])
+def test_passes_of_an_epoch(explicit):
+    """Of kernels the rows of the coefficients that changed, of features all of them."""
+    Z, y, _ = three_classes(50)
+    problem = problem_of(Z, y, Block(1.3), C=100.0, explicit=explicit)
+    run = run_of(problem, random_state=1)
+    before = problem.bank.passes
+    changed = [run.epoch(FIXED_STEP, 2.0), run.epoch(STRONGLY_CONVEX)]
+    assert 0 < changed[1] < 100
+    read = 2.0 if explicit else sum(changed) / 50
+    assert problem.bank.passes - before == pytest.approx(read)
+
+
+@pytest.mark.parametrize("rows", ["kept", "computed", "features"])
+def test_an_epoch_is_left_where_the_time_is_over(rows, monkeypatch):
+    if rows == "computed":
+        monkeypatch.setattr(products, "default_budget", lambda: 8 * 3 * 3 * 36 + 1000)
+    Z, y, _ = three_classes()
+    run = run_of(problem_of(Z, y, Block(1.3), explicit=rows == "features"))
+    with fit_with_a_point() as deadline:
+        assert run.epoch(FIXED_STEP, 2.0) > 0
+        deadline.interrupt()
+        assert is_left(lambda: run.epoch(FIXED_STEP, 2.0))
+
+
 def test_averaged_iterate_is_the_mean_of_the_coefficients():
     Z, y, _ = three_classes(20)
     problem = problem_of(Z, y, Block(1.5))
@@ -330,6 +362,13 @@ def test_working_set_finds_the_optimum_of_all_samples(classes, norm, fit_interce
     again = solve(problem, WorkingSet(first=12), Stop(1e-5), start=without_caches(solution.point))
     assert again.converged
     assert again.n_iter <= 1
+
+
+def test_samples_enter_a_working_set_that_are_a_small_part_of_the_gap_each():
+    """Of many samples at a coarse tolerance."""
+    Z, _, own = three_classes(400)
+    problem = problem_of(Z, np.where(own == 1, 1.0, -1.0), Block(2.0), C=0.2)
+    assert solve(problem, WorkingSet(first=12), Stop(1e-2, max_iter=50)).converged
 
 
 @pytest.mark.parametrize(
@@ -584,6 +623,8 @@ def test_solvers_without_an_intercept_say_so():
     ],
 )
 def test_parameters_out_of_range(solver, words):
+    within = {"eta": 0.5, "iterate": "last", "patience": 1}[words.split()[0]]
+    Obscure(**{words.split()[0]: within}).init(problem_of(*three_classes(12)[:2], Block(1.4)), None, 1e-3)
     X, y = wine()
     with pytest.raises(ValueError, match=words):
         MKLClassifier(BANK, norm=Block(1.25), solver=solver, fit_intercept=False).fit(X, y)

@@ -83,6 +83,20 @@ def test_the_first_step_is_the_papers(variant):
     assert state.step == pytest.approx(np.sqrt(problem.n / (2 * problem.m)), rel=1e-12)
 
 
+def test_the_papers_step_stays_and_the_other_is_checked():
+    """On kernels that are a thousand times as long as unit mean diagonals, for which the step is too long."""
+    long, problem = build_bank(None, 1e3 * stack(), normalize=None), make()
+    long = MKLProblem(long, problem.loss, problem.norm, problem.y, 1.0, None, False)
+    papers = np.sqrt(N / (2 * M))
+    for variant in ("paper", "adaptive"):
+        solver = MirrorProx(variant=variant)
+        state = solver.step(long, solver.init(long, None, 1e-3))
+        if variant == "paper":
+            assert state.step == pytest.approx(papers, rel=1e-12)
+        else:
+            assert state.step < 0.5 * papers
+
+
 @pytest.mark.parametrize("budget", [0.3, 1.0])
 @pytest.mark.parametrize(
     ("variant", "ratio"), [("paper", 1.0), ("adaptive", 1.0), ("adaptive", 0.3), ("adaptive", 4.0)]

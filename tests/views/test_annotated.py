@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, Views, omics
+from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLSurvival, Views, omics, survival
 from kernelweave import kernels as kw
 from kernelweave.estimators.fitted import function_of
 from kernelweave.exceptions import KernelWeaveWarning
@@ -229,3 +229,24 @@ def test_raw_counts_are_told(make):
     data.X = sp.csr_matrix(np.random.default_rng(4).poisson(80.0, size=(80, 20)).astype(float))
     with pytest.warns(KernelWeaveWarning, match="holds raw counts"):
         Views(data)
+
+
+def test_times_to_an_event_are_read_from_obs(make):
+    """Targets from the table of the samples, in another order; sets of genes; risks and curves of other samples."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(90, len(GENES)))
+    dies, leaves = rng.exponential(np.exp(-X[:, :4].sum(axis=1))), rng.exponential(2.0, 90)
+    obs = pd.DataFrame(
+        {"event": dies <= leaves, "time": np.minimum(dies, leaves)}, index=[f"P{i}" for i in range(90)]
+    )
+    data = make(X, obs, pd.DataFrame(index=GENES))
+    train, test = data[np.arange(60), :], data[np.arange(60, 90), :]
+    model = MKLSurvival(kw.from_groups(SETS, kw.linear()), C=0.1)
+    model.fit(train, train.obs[["event", "time"]].iloc[::-1])
+    plain = MKLSurvival(kw.from_groups(SETS, kw.linear()), C=0.1)
+    table = pd.DataFrame(X, columns=GENES)
+    plain.fit(table[:60], survival(obs["time"][:60], obs["event"][:60]))
+    np.testing.assert_allclose(model.predict(test), plain.predict(table[60:]), atol=1e-8)
+    assert max(model.view_weights_, key=model.view_weights_.get) == "S0"
+    assert model.score(test, test.obs[["event", "time"]]) > 0.7
+    assert len(model.predict_survival_function(test)) == 30

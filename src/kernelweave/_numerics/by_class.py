@@ -74,9 +74,12 @@ class ClassFactors:
                 ridge = max(GROW * ridge, FIRST_RIDGE * mean)
 
     def _factorise(self, K: Any, hold: Array, stay: float) -> None:
+        from .rows import add_inverse
+
         r, k = self.rows, self.shape[1]
         S = np.zeros((r + k * self.intercept,) * 2, order="F")
         self.factors: list[Array] = []
+        sums = np.empty(len(K))
         for y, part in enumerate(self.parts):
             at, places = self.at[part], self.places[part]
             block = principal_part(K, at).T  # symmetric: in the order of LAPACK
@@ -86,10 +89,9 @@ class ClassFactors:
             if at.size == 0:
                 continue
             inverse, _ = dpotri(lower, lower=1)
-            S.T[places[:, None], places] += inverse.T  # the lower half
+            add_inverse(inverse.T, places, sums[: at.size], S.T)
             if self.intercept:
-                ones, _ = dpotrs(lower, np.ones(at.size), lower=1)
-                S[r + y, places], S[r + y, r + y] = ones, ones.sum()
+                S[r + y, places], S[r + y, r + y] = sums[: at.size], sums[: at.size].sum()
         if self.intercept:
             own = np.arange(r, r + k)
             S[own, own] += stay + NO_SHIFT * float(np.max(S[own, own])) + np.finfo(float).tiny
@@ -101,15 +103,12 @@ class ClassFactors:
 
     def step(self, right: Array, off: Array) -> tuple[Array, Array]:
         """Return v as a table and b for right sides on the loose entries and of the classes."""
-        half = self._triangular(right)
-        asked = self._sums(self._triangular(half, transposed=True))
+        asked = self._sums(self._solved(right))
         if self.intercept:
             asked[self.rows :] -= off
         multipliers = self._of_complement(asked)
         v, b = np.zeros(self.shape), np.zeros(self.shape[1])
-        v[self.at, self.classes] = self._triangular(
-            half - self._triangular(self._spread(multipliers)), transposed=True
-        )
+        v[self.at, self.classes] = self._solved(right - self._spread(multipliers))
         if self.intercept:
             b = multipliers[self.rows :]
         return v, b
@@ -123,6 +122,13 @@ class ClassFactors:
         multipliers = self._of_complement(self._sums(self._triangular(half, transposed=True)))
         half = half - self._triangular(self._spread(multipliers))
         return self._triangular(half, transposed=True) if transposed else half
+
+    def _solved(self, right: Array) -> Array:
+        out = np.empty_like(right)
+        for lower, part in zip(self.factors, self.parts, strict=True):
+            if part.start < part.stop:
+                out[part], _ = dpotrs(lower, right[part], lower=1)
+        return out
 
     def _triangular(self, right: Array, transposed: bool = False) -> Array:
         out = np.empty_like(right)

@@ -193,17 +193,13 @@ def in_threads(run: Callable[[Part], Result], parts: Sequence[Part], most: int |
 PART_ROWS = 1 << 15
 
 
-def by_rows(function: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-    """Return a function of arrays that works row by row, evaluated part by part and in threads where rows are many."""
+def sum_by_rows(function: Callable[..., Any], *arrays: np.ndarray) -> Any:
+    """Add up what a function of arrays gives of their rows: part by part, in threads, where rows are many."""
     n = arrays[0].shape[0]
     if n < 4 * PART_ROWS:
         return function(*arrays)
     parts = [slice(top, top + PART_ROWS) for top in range(0, n, PART_ROWS)]
-    from numpy import (
-        concatenate,
-    )  # not at the top: ``kernelweave inspect`` asks for memory and needs no numpy
-
-    return concatenate(in_threads(lambda part: function(*(array[part] for array in arrays)), parts))
+    return sum(in_threads(lambda part: function(*(array[part] for array in arrays)), parts))
 
 
 @cache

@@ -230,36 +230,29 @@ def _centre(cheapest, count, b):
 # A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``; with an intercept columns sum to zero as well.
 
 
-@inner()
-def row_shift(target, own, c, order):
+@inner(fastmath={"contract", "reassoc"})
+def row_shift(target, own, c):
     """Return h, for which ``min(target - h, upper)`` sums to zero, and the sum of the entries at their bounds.
 
-    ``upper`` is c at ``own`` and 0 elsewhere; ``order`` is overwritten.
+    ``upper`` is c at ``own`` and 0 elsewhere.  The sum falls ever faster in h, so that Newton's method for it comes
+    down to h from above, and an entry that is at its bound once stays there: what is left, few of many classes, is
+    found in a handful of rounds, and nothing is sorted.
     """
-    k = target.size
-    for a in range(k):  # insertion sort by the breakpoints target - upper
-        order[a] = a
-        here = target[a] - c if a == own else target[a]
-        p = a
-        while p > 0:
-            q = order[p - 1]
-            if (target[q] - c if q == own else target[q]) <= here:
-                break
-            order[p] = q
-            p -= 1
-        order[p] = a
-    # from the targets below h, smallest first
-    free, held, h = 0.0, c, 0.0
-    for a in range(k):
-        j = order[a]
-        here = target[j] - c if j == own else target[j]
-        if a > 0 and free + held - a * here < 0.0:
-            break
-        free += target[j]
-        if j == own:
-            held = 0.0
-        h = (free + held) / (a + 1)
-    return h, held
+    h, held, left = np.inf, 0.0, target.size + 1
+    while True:
+        free, number = 0.0, 0
+        for y in range(target.size):
+            below = y != own and target[y] <= h
+            free += target[y] if below else 0.0
+            number += 1 if below else 0
+        moves = target[own] - c <= h
+        if moves:
+            free += target[own]
+            number += 1
+        if number >= left or number == 0:  # more of them: rounding
+            return h, held
+        held, left = 0.0 if moves else c, number
+        h = (free + held) / number
 
 
 @njit(cache=True)
@@ -379,6 +372,40 @@ def bounds_at(own, c, intercept, beta, product, b):
     return half + loss, gain - half
 
 
+@njit(makes_arrays=False)
+def add_inverse(inverse, places, sums, S):
+    """Add a symmetric matrix, of which the lower half is given, to entries ``places``, which rise, of a lower half.
+
+    ``sums`` becomes those of its columns.  Both matrices are in the order of LAPACK, and are given transposed.
+    """
+    sums[:] = 0.0
+    for j in range(places.size):
+        column, out = inverse[j], S[places[j]]
+        here = column[j]
+        out[places[j]] += here
+        for i in range(j + 1, places.size):
+            here += column[i]
+            sums[i] += column[i]
+            out[places[i]] += column[i]
+        sums[j] += here
+
+
+@njit(makes_arrays=False)
+def count_loose(beta, own, c, sizes):
+    """Return how many rows can move, those with more than one entry below its bound, and count theirs by class."""
+    sizes[:] = 0.0
+    rows = 0
+    for i in range(own.size):
+        number = 0
+        for y in range(sizes.size):
+            number += beta[i, y] < (c[i] if y == own[i] else 0.0)
+        if number > 1:
+            rows += 1
+            for y in range(sizes.size):
+                sizes[y] += beta[i, y] < (c[i] if y == own[i] else 0.0)
+    return rows
+
+
 # Newton's method on the rows.  Decision values ``product (k, n)`` and the shift b make the scores
 # ``s_iy = product_yi + b_y + [y != own_i]``.  The response of a row is the best coefficients for its scores, held back
 # by a proximal term around ``centre``:
@@ -390,7 +417,7 @@ def bounds_at(own, c, intercept, beta, product, b):
 
 
 @inner()
-def _respond(product, i, own, c, b, centre, hold, t, order, out):
+def _respond(product, i, own, c, b, centre, hold, t, out):
     """Fill ``out`` with the response of row i; ``product`` and ``b`` are at the point asked for."""
     k = t.size
     # targets relative to the lowest of another class: those that matter are then small, whatever hold is
@@ -408,7 +435,7 @@ def _respond(product, i, own, c, b, centre, hold, t, order, out):
         for y in range(k):
             out[y] = 0.0
         return
-    h, held = row_shift(t, own, c, order)
+    h, held = row_shift(t, own, c)
     total = 0.0
     for y in range(k):
         if y != own:
@@ -423,7 +450,7 @@ def _respond(product, i, own, c, b, centre, hold, t, order, out):
 def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
     """Derivative of the smoothed primal objective at ``(U, b) + alpha (moves, shift)``; ``change = (K moves)'``."""
     k, n = product.shape
-    t, order, out = np.empty(k), np.empty(k, dtype=np.int64), np.empty(k)
+    t, out = np.empty(k), np.empty(k)
     there = np.empty((k, 1))
     b_there = b + alpha * shift
     total = 0.0
@@ -431,7 +458,7 @@ def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
         if c[i] > 0.0:
             for y in range(k):
                 there[y, 0] = product[y, i] + alpha * change[y, i]
-            _respond(there, 0, own[i], c[i], b_there, centre[i], hold[i], t, order, out)
+            _respond(there, 0, own[i], c[i], b_there, centre[i], hold[i], t, out)
         else:
             out[:] = 0.0
         for y in range(k):
@@ -467,10 +494,10 @@ def step_length(product, change, own, c, b, shift, centre, hold, U, moves):
 def respond(product, own, c, b, centre, hold, beta):
     """Fill ``beta`` with the responses of all rows."""
     n, k = centre.shape
-    t, order = np.empty(k), np.empty(k, dtype=np.int64)
+    t = np.empty(k)
     for i in range(n):
         if c[i] > 0.0:
-            _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, order, beta[i])
+            _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, beta[i])
 
 
 # Exact ascent on the dual, one sample's row of coefficients at a time.
@@ -503,7 +530,6 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
     """
     n, k = beta.shape
     scores, target, change = np.empty(k), np.empty(k), np.empty(k)
-    order = np.empty(k, dtype=np.int64)
     sums = np.zeros(k)
     for i in range(n):
         for j in range(k):
@@ -537,7 +563,7 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
             curvature = max(K[i, i] + rho, 1e-300)
             for j in range(k):
                 target[j] = beta[i, j] - scores[j] / curvature
-            h, _ = row_shift(target, own[i], c[i], order)
+            h, _ = row_shift(target, own[i], c[i])
             moved = 0.0
             for j in range(k):
                 target[j] = min(c[i] if j == own[i] else 0.0, target[j] - h)

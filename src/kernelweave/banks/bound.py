@@ -92,16 +92,12 @@ class KernelFunction:
         """Kernels with weight."""
         return np.concatenate([term.index for term in self.terms])
 
-    def _total(self, terms: list[Term], new: Any, dtype: Any = np.float64, device: Any = None) -> Array:
-        """Sum of some terms at new samples."""
-        if self.completion is not None:
-            return self.completion.total(terms, new, dtype)
-        values = [term.kernels.decision(new, term.weights, term.coef, dtype, device) for term in terms]
-        return np.asarray(sum(values[1:], start=values[0]))
-
     def __call__(self, new: Any, dtype: Any = np.float64, device: Any = None) -> Array:
         """Values at new samples, ``(n_new,)`` or ``(n_new, k)``; on a device where one is named and can do it."""
-        return np.asarray(self._total(self.terms, new, dtype, device) + self.intercept)
+        if self.completion is not None:
+            return np.asarray(self.completion.total(self.terms, new, dtype) + self.intercept)
+        values = [term.kernels.decision(new, term.weights, term.coef, dtype, device) for term in self.terms]
+        return np.asarray(sum(values[1:], start=values[0]) + self.intercept)
 
     def each(self) -> Iterator[Term]:
         """Yield the kernels with weight one by one."""
@@ -112,7 +108,8 @@ class KernelFunction:
 
     def by_kernel(self, new: Any) -> NDArray[np.float64]:
         """Return the part that each kernel adds to the values at new samples, ``(n_new, m)`` or ``(n_new, m, k)``."""
-        parts = {int(term.index[0]): self._total([term], new) for term in self.each()}
+        alone = (replace(self, terms=[term], intercept=0.0) for term in self.each())
+        parts = {int(one.active[0]): one(new) for one in alone}
         shape = np.shape(next(iter(parts.values()))) if parts else np.shape(self(new))
         out = np.zeros((shape[0], self.m, *shape[1:]))
         for j, values in parts.items():
@@ -273,7 +270,7 @@ class BoundKernels:
         products are not, as there is no time to gain and single precision overflows at 1e38.
         """
         if self.direction is not None:
-            return self._along(self.direction, new, weights)
+            return self._along(self.direction, new, weights, device)
         known, samples = self.normaliser, self.samples
         if isinstance(samples, Pairs):
             from .pairs import pair_decision
@@ -323,12 +320,18 @@ class BoundKernels:
             self._add_matrices(new, matrices, weights, coef, np.dtype(dtype), out)
         return out
 
-    def _along(self, direction: Array, new: Any, weights: Array) -> Array:
-        """Values at new rows from their features, block by block."""
+    def _along(self, direction: Array, new: Any, weights: Array, device: Any) -> Array:
+        """Values at new rows from their features, block by block; on a device where that can make them."""
         starts = np.asarray(self.starts)
         mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
+        if device is not None:
+            from .torch_bank import decision_along
+
+            there = decision_along(self.kernels, device, new, direction)
+            if there is not None:
+                return there
         out = np.empty((n_samples(new), *direction.shape[1:]))
         few = [kernel.nonzeros for kernel in self.kernels]
         width = int(starts[-1]) if None in few else int(sum(number or 0.0 for number in few))

@@ -155,9 +155,8 @@ class _Block(NamedTuple):
         elif bottom - top == self.diagonal.size:
             entries = self.kernel.base(samples, samples)
         else:
-            entries = self.kernel.base(
-                take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom))
-            )
+            rows = np.arange(bottom)
+            entries = self.kernel.base(take(samples, rows[top:]), take(samples, rows))
         at = np.arange(bottom - top)
         entries[at, at + top] = self.diagonal[top:bottom]
         return entries

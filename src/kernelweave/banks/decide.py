@@ -247,13 +247,10 @@ class Case:
         #: bytes of explicit features, and of packed matrices
         self.features = self.split.feature_bytes // (2 if single else 1)
         powers = self.storage != "dense" and facts.factors
-        self.matrices = (
-            (self.split.chains if powers else self.split.matrices) * (n * (n + 1) // 2) * SIZES[asked.dtype]
-        )
+        stored = self.split.chains if powers else self.split.matrices
+        self.matrices = stored * (n * (n + 1) // 2) * SIZES[asked.dtype]
         #: the mixed kernel of all samples fits, where one of some of them would do
-        fewer = (
-            self.mixes and is_open and "working_set" in self.can.serves and self.storage in ("auto", "lazy")
-        )
+        fewer = self.mixes and is_open and self.serves("working_set") and self.storage in ("auto", "lazy")
         self.whole = not fewer or self.features + 2 * 8 * n**2 <= self.memory
         #: bytes of the mixed kernel of all samples, or of a working set, and of what the SVM engine copies of it
         mixed = n if self.whole else min(n, LEAST_WORKING_SET)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._numerics.namespace import namespace
+from .._numerics.namespace import as_like
 from .._typing import Array, Index
 from ._base import Bank, Storage, support
 from .decide import Decision
@@ -82,7 +82,7 @@ class Gram(Bank):
             self.completed, whole = behind.completed, behind.decision.whole or samples is not None
             self.decision = behind.decision if self._as_stored else Decision(whole=whole)
         #: whether the mixed kernel is the storage's, where its samples are
-        self._mixed_there = chosen is None and centre is None and times is None and not self.columns
+        self._mixed_there = chosen is None and centre is None and not self.columns
         if self._mixed_there:
             self.on_device, self.rounding = storage.on_device, storage.rounding
             self.mixed_itemsize = storage.mixed_itemsize
@@ -193,13 +193,13 @@ class Gram(Bank):
     def _count(self, kernels: int, rows: int, cols: int) -> None:
         self.count(float(kernels) * rows * cols)
 
-    def _which(self, kernels: Index | None) -> Index | None:
+    def _which(self, kernels: Any) -> Any:
         """Return kernels of the storage."""
         if self.chosen is None:
             return kernels
         return self.chosen if kernels is None else self.chosen[kernels]
 
-    def _at(self, rows: Index | None) -> Index | None:
+    def _at(self, rows: Any) -> Any:
         """Return samples of the storage."""
         if self.samples is None:
             return rows
@@ -226,21 +226,16 @@ class Gram(Bank):
         if self.times is None:
             return values
         times = self.times if kernels is None else self.times[kernels]
-        return values * namespace(values).asarray(times.reshape(-1, *[1] * (values.ndim - 1)))
+        return values * as_like(times.reshape(-1, *[1] * (values.ndim - 1)), values)
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         kernels = np.asarray(kernels)
-        there = [
-            np.atleast_1d(at) if self.samples is None else self.samples[np.atleast_1d(at)]
-            for at in (rows, cols)
-        ]
-        entries = self.storage.block(
-            there[0], there[1], kernels if self.chosen is None else self.chosen[kernels]
-        )
+        top, side = (self._at(np.atleast_1d(at)) for at in (rows, cols))
+        entries = self.storage.block(top, side, self._which(kernels))
         if self.centre is not None:
             means = self.centre.means[kernels]
-            entries = entries - means[:, there[0], None]
-            entries -= means[:, None, there[1]]
+            entries = entries - means[:, top, None]
+            entries -= means[:, None, side]
             entries = entries + self.centre.grand[kernels][:, None, None]
         return self._scaled(entries, kernels)
 
@@ -301,8 +296,6 @@ class Gram(Bank):
         weights = self._scaled(weights)
         top = self._at(rows)
         side = top if rows is cols else self._at(cols)  # a storage may see that both are the same
-        assert top is not None
-        assert side is not None
         self._count(int(np.count_nonzero(weights)), rows.size, cols.size)
         mixed = self.storage.mix_block(self._stored_weights(weights), top, side)
         return self._mixed_centred(mixed, weights, top, side)
@@ -322,7 +315,7 @@ class Gram(Bank):
         there = self._at(rows)
         read = self.storage.mixed_entries if there is None else float(there.size) ** 2
         self.count(float(np.count_nonzero(weights)) * read)
-        return self.storage.mixed(weights, there)
+        return self.storage.mixed(self._scaled(weights), there)
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         if self.columns:

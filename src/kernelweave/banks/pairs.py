@@ -43,8 +43,8 @@ RANK_TOL = 1e-15
 MODEL_ROWS = 64
 #: pairs in a Nystroem preconditioner, and entries that it may have
 LANDMARKS, LANDMARK_ENTRIES = 400, 40_000_000
-#: steps of conjugate gradients for a column of the Hessian of sparse pairs
-MODEL_STEPS = 12
+#: of few pairs: share of what the second space adds to the Hessian that is beyond it
+BEYOND = 0.6
 
 
 @dataclass(eq=False)
@@ -74,25 +74,42 @@ class Scatter:
     def by_column(self) -> tuple[Index, Index]:
         """Return the pairs in the order of their right objects, and where each of these begins."""
         order = np.lexsort((self.rows, self.cols))
-        starts = np.searchsorted(self.cols[order], np.arange(self.shape[1] + 1))
-        return order, starts
+        return order, np.searchsorted(self.cols[order], np.arange(self.shape[1] + 1))
+
+    @cached_property
+    def by_row(self) -> tuple[Index, Index]:
+        """Return the pairs in the order of their left objects, and where each of these begins."""
+        order = np.lexsort((self.cols, self.rows))
+        return order, np.searchsorted(self.rows[order], np.arange(self.shape[0] + 1))
 
     def matrix(self, a: Array) -> Array:
-        """Return M; coefficients of the same pair are added."""
+        """Return M, for every row of coefficients; those of the same pair are added."""
+        if a.ndim == 2:
+            return np.stack([self.matrix(row) for row in a])
         counted = np.bincount(self.flat, a, minlength=self.shape[0] * self.shape[1])
-        return np.asarray(counted, dtype=float).reshape(self.shape)
+        return np.asarray(counted, dtype=a.dtype).reshape(self.shape)
 
     def entries(self, X: Array) -> Array:
         """Return the entries at the pairs."""
-        return np.asarray(X.reshape(-1).take(self.flat))
+        return np.asarray(X.reshape(*X.shape[:-2], -1).take(self.flat, axis=-1))
 
-    def left_product(self, A: Array, a: Array) -> Array:
-        """``(A M)' = M'A`` for symmetric A, where few pairs are there."""
-        from .._numerics.pair_products import add_rows
+    # where few pairs are there, of symmetric matrices
 
-        order, starts = self.by_column
-        out = np.zeros((self.shape[1], A.shape[0]))
-        add_rows(starts, self.rows[order], a[order], A, out)
+    def times_left(self, A: Array, a: Array) -> Array:
+        """``A M``."""
+        from .._numerics.pair_products import sum_rows
+
+        (order, starts), out = self.by_column, np.empty(self.shape)
+        sum_rows(starts, self.rows[order], a[order], A, np.empty((8, len(A))), out)
+        return out
+
+    def entries_of_product(self, X: Array, B: Array) -> Array:
+        """Entries of ``X B`` at the pairs."""
+        from .._numerics.pair_products import dots
+
+        (order, starts), found, out = self.by_row, np.empty(self.rows.size), np.empty(self.rows.size)
+        dots(starts, self.cols[order], X, B, found)
+        out[order] = found
         return out
 
 
@@ -208,7 +225,7 @@ class PairProducts(Storage):
 
     def inside(self, a: Array) -> Array:
         """Coefficients as the kernels without centring take them."""
-        return a if self.origin is None else a - self.origin * np.sum(a)
+        return a if self.origin is None else a - self.origin * np.sum(a, axis=-1)[..., None]
 
     def outside(self, values: Array) -> Array:
         """Values as the centred kernels have them, along the last axis."""
@@ -216,25 +233,30 @@ class PairProducts(Storage):
 
     def symmetric_part(self, M: Array) -> Array:
         """Return ``(M + g M') / 2`` of pairs of one kind, else M."""
-        return M if not self.symmetry else 0.5 * (M + self.symmetry * M.T)
+        return M if not self.symmetry else 0.5 * (M + self.symmetry * M.swapaxes(-1, -2))
 
     def matrix(self, a: Array) -> Array:
         """Return the coefficients where their pairs are in the matrix of all."""
         return self.symmetric_part(self.at.matrix(self.inside(a)))
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether products go over the pairs that are there."""
+        return self.at.sparse and not self.symmetry
+
     def product(self, parts: list[tuple[Array, Array]], a: Array) -> Array:
-        """Return the product of a split mixture with coefficients ``(n,)``."""
+        """Return the product of a split mixture with coefficients ``(n,)``, or rows of them."""
         check_time()
         at, inner = self.at, self.inside(a)
-        out = np.zeros(self.n)
-        if at.sparse and not self.symmetry:
-            from .._numerics.pair_products import add_dots
-
-            for A, B in parts:
-                add_dots(at.rows, at.cols, np.ascontiguousarray(at.left_product(A, inner).T), B, out)
-            return self.outside(out)
-        M = self.symmetric_part(at.matrix(inner))
-        full = np.zeros(at.shape)
+        if self.one_by_one:
+            out = np.zeros((a.size // self.n, self.n))
+            for into, row in zip(out, inner.reshape(-1, self.n), strict=True):
+                for A, B in parts:
+                    into += at.entries_of_product(at.times_left(A, row), B)
+            return self.outside(out.reshape(a.shape))
+        kind = parts[0][0].dtype if parts else float
+        M = self.symmetric_part(at.matrix(inner)).astype(kind, copy=False)
+        full = np.zeros_like(M)
         for A, B in parts:
             full += A @ M @ B
         return self.outside(at.entries(self.symmetric_part(full)))
@@ -260,17 +282,21 @@ class PairProducts(Storage):
         return out * self.scale
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        parts = self.split(weights)
-        if a.ndim == 1:
-            return self.product(parts, a)
-        return np.stack([self.product(parts, column) for column in a.T], axis=1)
+        return self.product(self.split(weights), a.T).T
 
     def forms(self, a: Array, z: Array) -> Array:
-        """Bilinear forms ``a' K_t z`` of all kernels, a block of left objects at a time."""
-        M, N = self.matrix(a), self.matrix(z) if z is not a else None
-        N = M if N is None else N
+        """Bilinear forms ``a' K_t z`` of all kernels; on grids a block of left objects at a time."""
         lefts, rights = np.unique(self.terms[:, 0]), np.unique(self.terms[:, 1])
         total = np.zeros((len(self.left), len(self.right)))
+        if self.one_by_one:
+            a, z = self.inside(a), self.inside(z)
+            for i in lefts:
+                check_time()
+                once = self.at.times_left(self.left[i], a)
+                total[i, rights] = [z @ self.at.entries_of_product(once, self.right[j]) for j in rights]
+            return total[self.terms[:, 0], self.terms[:, 1]] * self.scale
+        M = self.matrix(a)
+        N = M if z is a else self.matrix(z)
         height = max(1, BLOCK_ENTRIES // ((lefts.size + rights.size) * M.shape[1]))
         for top in range(0, M.shape[0], height):
             check_time()
@@ -292,15 +318,19 @@ class PairProducts(Storage):
         if a.ndim == 2:
             return np.stack([self.apply(column, rows, kernels) for column in a.T], axis=2)
         which = np.arange(self.m) if kernels is None else np.asarray(kernels)
-        M = self.matrix(a)
+        inner, M = self.inside(a), None if self.one_by_one else self.matrix(a)
         out = np.empty((which.size, self.n))
         for i in np.unique(self.terms[which, 0]):
-            once = self.left[i] @ M
+            once = self.at.times_left(self.left[i], inner) if M is None else self.left[i] @ M
             for place in np.flatnonzero(self.terms[which, 0] == i):
                 check_time()
                 t = which[place]
-                full = self.symmetric_part(once @ self.right[self.terms[t, 1]])
-                out[place] = self.scale[t] * self.at.entries(full)
+                B = self.right[self.terms[t, 1]]
+                if M is None:
+                    entries = self.at.entries_of_product(once, B)
+                else:
+                    entries = self.at.entries(self.symmetric_part(once @ B))
+                out[place] = self.scale[t] * entries
         out = self.outside(out)
         return out if rows is None else out[:, rows]
 
@@ -309,12 +339,18 @@ class PairProducts(Storage):
     def _entries(self, A: Array, B: Array, rows: Index, cols: Index) -> Array:
         """Entries of one product, not centred."""
         a, b, c, d = self.at.rows[rows], self.at.cols[rows], self.at.rows[cols], self.at.cols[cols]
-        out = A[np.ix_(a, c)] * B[np.ix_(b, d)]
+
+        def entries(
+            X: Array, rows: Index, cols: Index
+        ) -> Array:  # whole rows of few columns are read in order
+            return np.asarray(X[:, cols][rows] if rows.size > len(X) else X[np.ix_(rows, cols)])
+
+        out = entries(A, a, c) * entries(B, b, d)
         if self.symmetry:
-            out += A[np.ix_(b, d)] * B[np.ix_(a, c)]
-            out += self.symmetry * (A[np.ix_(a, d)] * B[np.ix_(b, c)] + A[np.ix_(b, c)] * B[np.ix_(a, d)])
+            out += entries(A, b, d) * entries(B, a, c)
+            out += self.symmetry * (entries(A, a, d) * entries(B, b, c) + entries(A, b, c) * entries(B, a, d))
             out *= 0.25
-        return np.asarray(out)
+        return out
 
     def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
         rows, cols, kernels = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(kernels)
@@ -500,17 +536,26 @@ class Eigenbasis:
 class MixedProducts:
     """The mixed kernel of a :class:`PairProducts` as something to multiply with, and what approximates its inverse."""
 
-    by_products = True
+    by_products, dtype = True, np.dtype(float)
 
     def __init__(self, store: PairProducts, weights: Array) -> None:
         self.store, self.weights = store, weights
         self.shape = (store.n, store.n)
         self.parts = store.split(weights)
+        #: what is nearly the inverse for the last noise, of few pairs
+        self.known: tuple[Array, Callable[[Array], Array]] | None = None
 
     def __matmul__(self, a: Array) -> Array:
-        if a.ndim == 1:
-            return self.store.product(self.parts, a)
-        return np.stack([self.store.product(self.parts, column) for column in a.T], axis=1)
+        return self.store.product(self.parts, a.T).T
+
+    def as_type(self, dtype: Any) -> MixedProducts:
+        """Return the same, to multiply with in another precision where products are of whole matrices."""
+        if self.store.one_by_one or self.dtype == dtype:
+            return self
+        made = copy(self)
+        made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
+        made.dtype = np.dtype(dtype)
+        return made
 
     def _basis(self) -> tuple[Eigenbasis, Array]:
         """Return an eigenbasis that serves the weights, and the mixture's diagonal in it."""
@@ -526,10 +571,14 @@ class MixedProducts:
         A pair whose noise is infinite takes no part.
         """
         used = np.isfinite(noise)
+        if self.store.at.sparse:
+            if self.known is None or not np.array_equal(self.known[0], noise):
+                self.known = noise, self._by_landmarks(noise, used)
+            return self.known[1]
         level = float(np.median(noise[used])) if used.any() else 1.0
         scale = np.sqrt(np.divide(level, noise, out=np.zeros(noise.shape), where=used))
-        solve = self._by_landmarks(noise, used) if self.store.at.sparse else self._by_basis(level)
-        return solve if self.store.at.sparse else lambda a: scale * solve(scale * a)
+        solve = self._by_basis(level)
+        return lambda a: scale * solve(scale * a)
 
     def _by_basis(self, level: float) -> Callable[[Array], Array]:
         store = self.store
@@ -549,36 +598,54 @@ class MixedProducts:
         there = np.flatnonzero(used)
         count = min(LANDMARKS, max(1, LANDMARK_ENTRIES // store.n), there.size)
         some = np.sort(rng.choice(there, count, replace=False))
-        plain = store._like(origin=None)
         cross = np.empty((store.n, count))
         height = max(1, BLOCK_ENTRIES // count)
         for top in range(0, store.n, height):
             check_time()
             block = np.arange(top, min(top + height, store.n))
-            cross[block] = plain.mix_block(self.weights, block, some)
-        values, vectors = np.linalg.eigh(cross[some])
-        kept = values > 1e-10 * max(values[-1], 0.0)
-        Z = cross @ (vectors[:, kept] / np.sqrt(values[kept]))
+            cross[block] = sum(store._entries(A, B, block, some) for A, B in self.parts)
         precision = np.divide(1.0, noise, out=np.zeros(noise.shape), where=used)
-        small = Z.T @ (precision[:, None] * Z)
-        small.flat[:: len(small) + 1] += 1.0
-        inner = np.linalg.inv(small)
+        values, vectors = np.linalg.eigh(cross[some] + cross.T @ (precision[:, None] * cross))
+        kept = values > 1e-12 * max(values[-1], 0.0)
+        vectors = vectors[:, kept] / np.sqrt(values[kept])
 
         def solve(a: Array) -> Array:
             a = precision * a
-            return np.asarray(a - precision * (Z @ (inner @ (Z.T @ a))))
+            return np.asarray(a - precision * (cross @ (vectors @ (vectors.T @ (cross.T @ a)))))
 
         return solve
 
-    def traces(self, noise: Array) -> Array | None:
-        """Traces of ``inverse(noise)`` times every kernel, where these are exact: on a whole grid, all noise alike."""
+    def nearest(
+        self, noise: Array, has_intercept: bool
+    ) -> tuple[float, Array, Callable[[Array], tuple[Array, float]]] | None:
+        """What is exact of the nearest single product P, in the place of this one: on a whole grid, all noise alike.
+
+        The log-determinant of ``P + noise`` over that of the noise, the traces of all kernels with its inverse, both
+        without the direction of the intercept, and for a vector z its product with the inverse (both in units of the
+        root of the noise) and with the logarithm, ``z'log z``.
+        """
         store = self.store
         whole = store.n == store.at.shape[0] * store.at.shape[1] and bool(np.all(store.at.shares == 1.0))
         if not whole or store.symmetry or store.origin is not None or np.ptp(noise) > 0.0:
             return None
-        basis, L = self._basis()
-        table = basis.ones @ (1.0 / (L + noise[0])) @ basis.others.T
-        return np.asarray(table[store.terms[:, 0], store.terms[:, 1]] * store.scale)
+        (basis, L), level = self._basis(), float(noise[0])
+        logs, solve = np.log1p(L / level), self.inverse(noise)
+        table = basis.ones @ (1.0 / (L + level)) @ basis.others.T
+        log_det, traces = float(np.sum(logs)), table[store.terms[:, 0], store.terms[:, 1]] * store.scale
+        ones = np.ones(store.n)
+        along = solve(ones)
+
+        def log_form(z: Array) -> float:
+            return float(np.sum(logs * (basis.U.T @ store.at.matrix(z) @ basis.V) ** 2))
+
+        def apart(z: Array) -> tuple[Array, float]:
+            x = np.sqrt(level) * solve(z)
+            return x - along * (np.sum(x) / np.sum(along)) if has_intercept else x, log_form(z)
+
+        if has_intercept:
+            log_det -= log_form(ones) / store.n
+            traces = traces - store.forms(along, along) / np.sum(along)
+        return log_det, np.asarray(traces), apart
 
     def determinant(self, noise: Array) -> tuple[float, Callable[[Array], Array]]:
         """Return nearly the log-determinant of ``K + diag(noise)``, and :meth:`inverse`."""
@@ -594,13 +661,13 @@ class MixedProducts:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.
 
         On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not
-        there are filled in, and the noise grows by what they were.  Of few pairs by conjugate gradients.
+        there are filled in, and the noise grows by what they were.  Of few pairs in two spaces.
         """
         used = np.isfinite(noise)
         if not used.any():
             return np.zeros((self.store.m, self.store.m))
         if self.store.at.sparse:
-            return self._hessian_by_steps(beta, noise, used, has_intercept)
+            return self._hessian_by_spaces(beta, noise, has_intercept)
         store = self.store
         (basis, L), M = self._basis(), store.matrix(beta)
         a, b = M.shape
@@ -633,26 +700,51 @@ class MixedProducts:
             H -= np.outer(along, along) / max(float(ones @ ones), np.finfo(float).tiny)
         return np.asarray(H)
 
-    def _hessian_by_steps(
-        self, beta: Array, noise: Array, used: NDArray[np.bool_], has_intercept: bool
-    ) -> Array:
-        """``V' (K + E)^-1 V`` column by column, a few preconditioned steps each."""
-        store, solve = self.store, self.inverse(noise)
-        plain = np.where(used, noise, 0.0)
+    def scaled(self, noise: Array, has_intercept: bool) -> tuple[Array, Callable[[Array], Array]]:
+        """Return the roots of weights, and what takes rows z to ``z + R K R z``, R these roots.
 
-        def system(a: Array) -> Array:
-            return np.where(used, self @ a + plain * a, 0.0)
+        With an intercept it is the identity along its direction, which the roots are.
+        """
+        root = np.sqrt(np.divide(1.0, noise, out=np.zeros(noise.shape), where=np.isfinite(noise)))
+        unit = root / (np.linalg.norm(root) or 1.0)
 
-        right = np.where(used, store.apply(beta), 0.0)
-        H = np.empty((store.m, store.m))
-        for t in range(store.m):
-            H[t] = right @ few_steps(system, solve, right[t], MODEL_STEPS)
-        H = 0.5 * (H + H.T)
+        def inside(Z: Array) -> Array:
+            return Z - np.multiply.outer(Z @ unit, unit) if has_intercept else Z
+
+        def system(Z: Array) -> Array:
+            return Z + inside(root * self.store.product(self.parts, root * inside(Z)))
+
+        return root, system
+
+    def _hessian_by_spaces(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
+        """``V' M V``, M the inverse, in two spaces: what the preconditioner makes of V, and of what that leaves.
+
+        Each space has a part of it, from below; what the second adds says how much there is beyond.
+        """
+        used, solve, ones = np.isfinite(noise), self.inverse(noise), None
+        V, plain = np.where(used, self.store.apply(beta), 0.0), np.where(used, noise, 0.0)
         if has_intercept:
-            ones = few_steps(system, solve, used.astype(float), MODEL_STEPS)
-            along = right @ ones
-            H -= np.outer(along, along) / max(float(ones @ used), np.finfo(float).tiny)
-        return H
+            ones = solve(used.astype(float))
+        basis = products = np.empty((0, self.store.n))
+        found, left = [np.zeros((self.store.m, self.store.m))], V
+        for _ in range(2):
+            new = np.array([solve(row) for row in left])
+            if ones is not None:
+                new -= np.multiply.outer(new.sum(axis=1), ones / np.sum(ones))
+            new = np.linalg.qr(new.T)[0].T
+            basis = np.concatenate([basis, new])
+            products = np.concatenate(
+                [products, np.where(used, self.store.product(self.parts, new) + plain * new, 0.0)]
+            )
+            inner = np.linalg.lstsq(
+                0.5 * (basis @ products.T + products @ basis.T), basis @ V.T, rcond=1e-12
+            )[0]
+            found.append((V @ basis.T) @ inner)
+            left = V - inner.T @ products
+            if ones is not None:
+                left = np.where(used, left - left[:, used].mean(axis=1)[:, None], 0.0)
+        H = found[2] + BEYOND * (found[2] - found[1])
+        return np.asarray(0.5 * (H + H.T))
 
 
 def _some_rows(energy: Array, most: int) -> tuple[Index, Array]:
@@ -665,27 +757,6 @@ def _some_rows(energy: Array, most: int) -> tuple[Index, Array]:
     return np.concatenate([top, drawn]), np.concatenate(
         [np.ones(top.size), np.full(drawn.size, drawn.size / rest.size)]
     )
-
-
-def few_steps(
-    system: Callable[[Array], Array], solve: Callable[[Array], Array], right: Array, most: int
-) -> Array:
-    """Return what some preconditioned conjugate gradient steps from zero find of a solution."""
-    x, r = np.zeros(right.size), right.copy()
-    z = solve(r)
-    d, size = z, float(r @ z)
-    enough = 1e-4 * size
-    for _ in range(most):
-        if size <= enough:
-            break
-        q = system(d)
-        step = size / float(d @ q)
-        x = x + step * d
-        r = r - step * q
-        z = solve(r)
-        new = float(r @ z)
-        d, size = z + (new / size) * d, new
-    return x
 
 
 # ---- binding, and prediction -----------------------------------------------------------------------------------

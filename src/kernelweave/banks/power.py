@@ -85,7 +85,8 @@ MOST_PARTS = 64
 ROWS_TO_CUT = 500
 #: one whose entries are written has more, which cost nothing: threads wait less for the last of them
 ROWS_TO_WRITE = 100
-#: rows up to which a mixed kernel's product is one with the mixed kernel: mixing is quicker than a product per kernel
+#: rows up to which a mixed kernel's product is one with the mixed kernel, mixing is quicker than a product per kernel;
+#: and quadratic forms of several columns are sums of entries, times those of a matrix of this size
 MIXED_TO_MULTIPLY = 2000
 
 
@@ -93,6 +94,37 @@ def packed_offsets(n: int) -> Index:
     """Where each row of a packed lower triangle starts."""
     i = np.arange(n, dtype=np.intp)
     return i * (i + 1) // 2
+
+
+class _Products(NamedTuple):
+    """Products with several columns: rows of a tile left of the diagonal serve both sides of it."""
+
+    columns: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.columns.shape
+
+    def add(self, tile: Array, top: int, bottom: int, out: Array, at: int) -> None:
+        """Add what rows ``top .. bottom - 1`` of a lower triangle make; square on the diagonal."""
+        out[at, top:bottom] += tile @ self.columns[:bottom]
+        out[at, :top] += tile[:, :top].T @ self.columns[top:bottom]
+
+
+class _Forms(NamedTuple):
+    """Quadratic forms, summed over columns: sums of the entries times the columns' products with each other."""
+
+    products: Array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    def add(self, tile: Array, top: int, bottom: int, out: Array, at: int) -> None:
+        """Add what rows ``top .. bottom - 1`` of a lower triangle make; square on the diagonal."""
+        here = self.products[top:bottom]
+        left = np.einsum("ij,ij->", tile[:, :top], here[:, :top])
+        out[at] += 2.0 * left + np.einsum("ij,ij->", tile[:, top:], here[:, top:bottom])
 
 
 class Powers(Storage):
@@ -198,8 +230,11 @@ class Powers(Storage):
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         if a.ndim == 2 and a.shape[1] > 1:
-            # a matrix product a block: the entries are read once for all columns
-            return super().quad(a, kernels)
+            used = support(a)
+            if used.size > MIXED_TO_MULTIPLY:
+                return super().quad(a, kernels)
+            columns = np.ascontiguousarray(a[used])
+            return self._by_tiles(used, kernels, _Forms(columns @ columns.T))
         a = a.reshape(self.n)
         where = support(a)
         which = np.arange(self.m) if kernels is None else kernels
@@ -207,58 +242,66 @@ class Powers(Storage):
         return forms[self.slot_of[which]] * self.scale[which]
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        if a.ndim == 2:
-            return self._apply_columns(a, rows, kernels)
-        which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
         # the sweep reads a square: the rows asked for and the columns in use
         where = np.arange(self.n) if rows is None else np.union1d(rows, used)
-        products = self._sweep(a, where, kernels, whole=True)[self.slot_of[which]]
-        products *= self.scale[which][:, None]
+        if a.ndim == 2:
+            products = self._by_tiles(where, kernels, _Products(np.ascontiguousarray(a[where])))
+        else:
+            which = np.arange(self.m) if kernels is None else kernels
+            products = self._sweep(a, where, kernels, whole=True)[self.slot_of[which]]
+            products *= self.scale[which][:, None]
         if rows is None or np.array_equal(rows, where):  # as where rows with coefficients are asked for
             return products
         return products[:, np.searchsorted(where, rows)]
 
-    def _apply_columns(self, a: Array, rows: Index | None, kernels: Index | None) -> Array:
-        """Products with several columns: a tile of rows goes through its chain while it is in cache."""
+    def _by_tiles(self, where: Index, kernels: Index | None, of: _Products | _Forms) -> Array:
+        """What ``of`` makes of the lower triangle of every kernel among some samples, ``(kernels, ...)``.
+
+        A tile of rows goes through its chain while it is in cache.
+        """
         from .._numerics.passes import next_power, unpack_block
 
-        where = np.arange(self.n) if rows is None else np.asarray(rows)
         which = np.arange(self.m) if kernels is None else np.asarray(kernels)
-        used = support(a)
-        values = np.ascontiguousarray(a[used])
         if kernels is None:
             wanted, again = np.arange(self.m), self.slot_of
         else:  # a kernel twice is computed once
             wanted, again = np.unique(self.slot_of[which], return_inverse=True)
-        out = np.zeros((wanted.size, where.size, a.shape[1]))
+        out = np.zeros((wanted.size, *of.shape))
         place = np.full(self.m, -1)
         place[wanted] = np.arange(wanted.size)
-        height = max(16, TILE // max(1, used.size))
+        height = max(16, TILE // max(1, where.size))
 
         def run(views: Index) -> None:
             for v in views:
                 slots = np.arange(self.first[v], self.first[v + 1])
                 slots = slots[: np.flatnonzero(place[slots] >= 0)[-1] + 1]
                 for top in range(0, where.size, height):
-                    part = slice(top, min(top + height, where.size))
-                    base = np.empty((where[part].size, used.size))
-                    unpack_block(self.store[v], self.offsets, self.rate[v], where[part], used, base)
+                    bottom = min(top + height, where.size)
+                    base = np.empty((bottom - top, bottom))
+                    unpack_block(
+                        self.store[v], self.offsets, self.rate[v], where[top:bottom], where[:bottom], base
+                    )
                     current = base.copy() if np.any(self.times_base[slots]) else base
                     for slot in slots:
                         next_power(current.ravel(), base.ravel(), self.squarings[slot], self.times_base[slot])
                         if place[slot] >= 0:
-                            factor = self.scale[self.kernel_of[slot]]
-                            np.multiply(current @ values, factor, out=out[place[slot], part])
+                            of.add(current, top, bottom, out, place[slot])
 
-        if used.size and where.size and which.size:
+        if where.size and which.size:
             in_threads(run, self._views(kernels)[1], self.threads)
+        scale = self.scale[self.kernel_of[wanted]]
+        out *= scale.reshape(-1, *(1,) * (out.ndim - 1))
         return out[again]
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        if a.ndim == 2 or self.n > MIXED_TO_MULTIPLY or not np.any(a):
+        if self.n > MIXED_TO_MULTIPLY or not np.any(a):
             return super().mix_product(weights, a)
-        return np.einsum("ij,j->i", self.combine(weights), a)
+        return (
+            np.asarray(self.combine(weights) @ a)
+            if a.ndim == 2
+            else np.einsum("ij,j->i", self.combine(weights), a)
+        )
 
     def combine(self, weights: Array) -> Array:
         from .._numerics.passes import mix_lower, workspace

@@ -21,7 +21,7 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Storage, support
-from .build import check_kernels, learn_blockwise
+from .build import check_kernels
 from .decide import Decision
 from .devices import HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
 from .lazy import row_slices
@@ -57,6 +57,7 @@ class DeviceKernels:
         self._tensor = partial(to_device, dtype=dtype, device=device)
         self._bases: dict[Any, Base] = {}
         self._placed: Any = None
+        self._indices: list[tuple[Any, Any]] = [(None, None), (None, None)]
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
@@ -80,11 +81,34 @@ class DeviceKernels:
                     entries = entries.square_() if power == 2.0 else entries.pow_(power)
                 yield j, self.normalised(j, entries, rows, cols)
 
+    def otherwise(self, dtype: Any, normaliser: Normaliser) -> DeviceKernels:
+        """Return the kernels of the same samples in another type, normalised otherwise."""
+        other = copy(self)
+        other.dtype, other.normaliser, other._bases = dtype, normaliser, {}
+        other._tensor = partial(to_device, dtype=dtype, device=self.device)
+        return other
+
+    def learn(self) -> None:
+        """Learn the normalisation from raw diagonals, and row means where kernels are centred."""
+        raw = self.otherwise(wide_dtype(self.device), Normaliser.empty(None, False, self.m, self.n, []))
+        means, everyone, centred = np.empty((self.m, self.n)), np.arange(self.n), self.normaliser.center
+        for part in row_slices(self.n, self.n, block_entries(self.device)) if centred else ():
+            for j, entries in raw.visit(everyone[part], everyone, np.arange(self.m)):
+                means[j, part] = to_numpy(entries.mean(dim=1))
+        for j, diagonal in enumerate(raw.diag()):
+            self.normaliser.learn(j, diagonal, means[j] if centred else None)
+
     def diag(self) -> Array:
-        """Normalised diagonals, ``(m, n)``, on the host."""
+        """Normalised diagonals, ``(m, n)``, on the host; their sums are made where the samples lie."""
         known, out = self.normaliser, np.empty((self.m, self.n))
         for j in range(self.m):
-            if self.kernels:
+            placed = self._columns(self.kernels[j]) if self.kernels else None
+            if placed is not None:
+                inside, X, gamma, coef0 = placed
+                flat = isinstance(inside, Gaussian | Laplacian)
+                base = np.zeros(self.n) if flat else gamma * to_numpy((X * X).sum(dim=1)) + coef0
+                diagonal = self.kernels[j].of_base(base.astype(float))
+            elif self.kernels:
                 diagonal = self.kernels[j].diag(self.samples)
             else:
                 diagonal = np.diagonal(self.samples[j]).astype(float)
@@ -112,11 +136,10 @@ class DeviceKernels:
         entries *= float(known.scale[j])
         return entries
 
-    def _base(self, kernel: Kernel) -> Base:
-        """Return the function of rows and columns that gives the base matrix of a kernel."""
-        torch = load_torch()
+    def _columns(self, kernel: Kernel) -> tuple[Kernel, Any, float, float] | None:
+        """Return the kernel under its names, its columns, its slope and constant; None where it is not known here."""
         inside, columns, samples = kernel, None, self.samples
-        while isinstance(inside, Named | OnColumns):  # the kernel under its names, and the columns it reads
+        while isinstance(inside, Named | OnColumns):
             if isinstance(inside, OnColumns):
                 if columns is not None or not isinstance(inside.columns, tuple):
                     break
@@ -124,19 +147,27 @@ class DeviceKernels:
             inside = inside.kernel
         plain = isinstance(samples, np.ndarray) and samples.ndim == 2 and samples.dtype.kind in "fiub"
         if not plain or type(inside) not in (Gaussian, Laplacian, Linear, Polynomial):
-            return lambda rows, cols: self._tensor(kernel.base(take(samples, rows), take(samples, cols)))
+            return None
         if self._placed is None:
-            self._placed = torch.as_tensor(samples, device=self.device).to(wide_dtype(self.device))
+            self._placed = load_torch().as_tensor(samples, device=self.device).to(wide_dtype(self.device))
         # columns are picked on the device, which hosts do slowly
         X = self._placed if columns is None else self._placed[:, columns]
-        gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
+        return inside, X, *(inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0))
+
+    def _base(self, kernel: Kernel) -> Base:
+        """Return the function of rows and columns that gives the base matrix of a kernel."""
+        torch, samples = load_torch(), self.samples
+        placed = self._columns(kernel)
+        if placed is None:
+            return lambda rows, cols: self._tensor(kernel.base(take(samples, rows), take(samples, cols)))
+        inside, X, gamma, coef0 = placed
         if isinstance(inside, Gaussian):
             X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
             norms = (X * X).sum(dim=1).to(self.dtype)
         X = X.to(self.dtype)
 
         def base(rows: Index, cols: Index) -> Any:
-            r, c = self._index(rows), self._index(cols)
+            r, c = self._index(rows, 0), self._index(cols, 1)
             if isinstance(inside, Laplacian):
                 return torch.cdist(X[r], X[c], p=1.0)
             if not isinstance(inside, Gaussian):
@@ -151,7 +182,10 @@ class DeviceKernels:
             squares.clamp_(min=0.0)
             # the distance of a sample to itself is exactly zero
             if not (isinstance(r, slice) and isinstance(c, slice)):
-                left, right = (torch.as_tensor(at, device=self.device) for at in (rows, cols))
+                left, right = (
+                    torch.arange(at.start, at.stop, device=self.device) if isinstance(at, slice) else at
+                    for at in (r, c)
+                )
                 squares.masked_fill_(left[:, None] == right[None, :], 0.0)
             elif -squares.shape[0] < r.start - c.start < squares.shape[1]:
                 squares.diagonal(r.start - c.start).zero_()
@@ -159,17 +193,24 @@ class DeviceKernels:
 
         return base
 
-    def _index(self, at: Index) -> Any:
-        """Rows as a slice where they are a range, which costs no copy, else as indices on the device."""
+    def _index(self, at: Index, side: int) -> Any:
+        """Rows or columns as a slice where they are a range, else as indices, which stay here for the next block."""
         if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
             return slice(int(at[0]), int(at[-1]) + 1)
-        return load_torch().as_tensor(at, device=self.device)
+        if self._indices[side][0] is not at:  # a copy waits for all that the device has to do
+            self._indices[side] = at, load_torch().as_tensor(at, device=self.device)
+        return self._indices[side][1]
 
 
 #: entries of a block while it is computed on a GPU
 GPU_BLOCK = 1 << 27
 #: blocks of that size that exist at once while kernels are computed
 BLOCKS_AT_ONCE = 5
+
+
+def block_entries(device: Any) -> int:
+    """Return the entries of a block while it is computed."""
+    return GPU_BLOCK if device.type == "cuda" else HOST_BLOCK
 
 
 class DeviceMatrices(Storage):
@@ -185,7 +226,7 @@ class DeviceMatrices(Storage):
         self.precision = "computed" if storage is None else str(storage).removeprefix("torch.")
         self.wide = wide_dtype(self.device)
         self._tensor = partial(to_device, dtype=self.wide, device=self.device)
-        self.block_entries = GPU_BLOCK if self.device.type == "cuda" else HOST_BLOCK
+        self.block_entries = block_entries(self.device)
         kept = source.dtype if storage is None else storage
         self.rounding = 0.0 if kept.itemsize == 8 else float(load_torch().finfo(kept).eps)
         self.store: list[Any] = []
@@ -204,9 +245,7 @@ class DeviceMatrices(Storage):
 
     def exact(self) -> DeviceMatrices:
         """Compute every entry in the device's best precision, to certify with."""
-        source = copy(self.source)
-        source.dtype, source._bases, source._tensor = self.wide, {}, self._tensor
-        return DeviceMatrices(source)
+        return DeviceMatrices(self.source.otherwise(self.wide, self.source.normaliser))
 
     def computed(self) -> DeviceMatrices:
         """Compute every entry in the precision of the source, which half types are not."""
@@ -252,6 +291,11 @@ class DeviceMatrices(Storage):
         products = self.products(a, used, kernels)
         forms = (products * self._tensor(a[used])).sum(axis=tuple(range(1, products.ndim)))
         return to_numpy(forms).astype(float)
+
+    def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
+        image = self.image(a)
+        forms, mixed = self.image_quad(image, self._tensor(a)), self.image_mix(image, weights)
+        return to_numpy(forms).astype(float), to_numpy(mixed).astype(float)
 
     def image(self, a: Array) -> Any:
         return self.products(np.asarray(a, dtype=float))
@@ -311,7 +355,7 @@ class DeviceMatrices(Storage):
 
 def device_facts(n: int, device: Any, storage: str, dtype: str, memory_budget: Any) -> dict[str, Any]:
     """Return the facts that a device adds: its kind, its memory, the blocks that exist at once while it computes."""
-    block = min(GPU_BLOCK if device.type == "cuda" else HOST_BLOCK, n * n)
+    block = min(block_entries(device), n * n)
     return {
         "place": "device", "device": device.type, "memory": budget_of(device, memory_budget),
         "block_bytes": BLOCKS_AT_ONCE * block * computed_dtype(device, storage, dtype).itemsize,
@@ -329,6 +373,14 @@ def computed_dtype(device: Any, storage: str, dtype: str) -> Any:
 BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
 #: numbers of a block whose products with itself are added up
 GRAM_ENTRIES = 1 << 27
+
+
+def all_portable(kernels: list[Kernel], rows: Any) -> bool:
+    """Whether features of such rows can be made on a device."""
+    if not (isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "fiub"):
+        return False
+    row = load_torch().as_tensor(np.asarray(rows[:1], dtype=float))
+    return all(kernel.portable_features(row) is not None for kernel in kernels)
 
 
 class DeviceFeatures(FeatureStorage):
@@ -355,13 +407,12 @@ class DeviceFeatures(FeatureStorage):
         self.kept: Any = None
         self.made_here: DeviceFeatures | None = None
         if dtype is None:
+            self.streams = True
             self.samples = self._tensor(source.source[slice(0, source.n)])
             return
-        torch, first = load_torch(), source.source[:1]
-        if isinstance(first, np.ndarray) and first.ndim == 2 and first.dtype.kind in "fiub":
-            row = torch.as_tensor(np.asarray(first, dtype=float))
-            if all(kernel.portable_features(row) is not None for kernel in source.kernels):
-                self.made_here = DeviceFeatures(source, device)
+        torch = load_torch()
+        if all_portable(source.kernels, source.source[:1]):
+            self.made_here = DeviceFeatures(source, device)
         self.kept = torch.empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
         for rows, Z in (self.made_here or source).blocks():
             self.kept[rows] = Z if self.made_here else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
@@ -518,9 +569,10 @@ def device_storage(
         return features
     else:
         check_kernels(kernels, samples)
-        learn_blockwise(kernels, np.arange(len(kernels)), samples, n, normaliser)
     computed = computed_dtype(device, decision.storage, decision.dtype)
     values = DeviceKernels(kernels or [], samples, n, normaliser, device, computed)
+    if kernels is not None:
+        values.learn()
     return DeviceMatrices(values, kept if decision.storage == "dense" else None)
 
 
@@ -550,7 +602,7 @@ def device_decision(bound: BoundKernels, device: Any, new: Array, weights: Array
     if not np.any(coef):
         return out[:, 0] if coef.ndim == 1 else out
     factors = torch.as_tensor(table, dtype=torch.float32, device=device)
-    height = max(1, (GPU_BLOCK if device.type == "cuda" else HOST_BLOCK) // known)
+    height = max(1, block_entries(device) // known)
     for top in range(0, new.shape[0], height):
         # kernels on a device know one set of samples
         both = np.concatenate([samples, new[top : top + height]])
@@ -561,3 +613,17 @@ def device_decision(bound: BoundKernels, device: Any, new: Array, weights: Array
             weighted = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=device)
             out[top : top + height] += to_numpy(entries @ weighted)
     return out[:, 0] if coef.ndim == 1 else out
+
+
+def decision_along(kernels: list[Kernel], device: Any, new: Any, direction: Array) -> Array | None:
+    """Values ``Z @ direction`` at new rows, from features that are made on a device; None where it cannot."""
+    if not all_portable(kernels, new):
+        return None
+    place = partial(to_device, dtype=wide_dtype(device), device=device)
+    along, out = place(direction), np.empty((new.shape[0], *direction.shape[1:]))
+    for part in row_slices(new.shape[0], direction.shape[0], block_entries(device)):
+        raw = place(new[part])
+        out[part] = to_numpy(
+            load_torch().cat([kernel.portable_features(raw) for kernel in kernels], dim=1) @ along
+        )
+    return out

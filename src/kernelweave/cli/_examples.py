@@ -263,6 +263,14 @@ EXAMPLES = {
             "kernelweave fit @instrument.csv --target label --separator space --comment '#'",
         ),
     ),
-    "survival": Example("patients whose death was seen or not yet (os_months, os_status), genes, clinic", _survival),
+    "survival": Example(
+        "patients whose death was seen or not yet (os_months, os_status), genes, clinic", _survival,
+        (
+            "kernelweave fit @data.csv --time os_months --event os_status --id patient --view genes='gene_*' "
+            "--view proteins='protein_*' --always age,stage --model survival.skops --report survival.html",
+            "kernelweave inspect survival.skops",
+            "kernelweave predict survival.skops @new.csv --at 12,36,60 -o risks.csv",
+        ),
+    ),
     "pairs": Example("responses of cells to drugs, measured for some pairs, and what is known of both", _pairs),
 }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from ._terminal import say
 
 COLUMNS = ("numbers", "categories", "objects")
-TASKS = ("classification", "regression", "novelty")
+TASKS = ("classification", "regression", "novelty", "survival")
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Note:
     """Note of ``fit`` beside a model, so that ``predict`` and ``report`` know what to do with a table."""
 
     data: str  # name of the file that the model was fitted on
-    target: str  # column of the labels; empty where nothing but novelty is predicted
+    target: str  # column of the labels, or of the event; empty where nothing but novelty is predicted
     task: str  # whether they are classes or numbers, or there are none
     id: str | None  # column that names the rows
     rows: int  # number of training samples
@@ -29,6 +29,9 @@ class Note:
     gram: list[str] = field(default_factory=list)  # names of the kernel matrices; empty for columns
     missing: str = "error"  # what became of rows that lack a view
     fold_groups: str | None = None  # column whose rows of the same value were held out together
+    time: str | None = None  # column of the times to an event
+    event_value: str | None = None  # what is the event there, where it was said
+    strata: str | None = None  # column of the groups with a baseline hazard of their own
     folds: int = 5  # of the cross-validation that chose C
     na: list[str] = field(default_factory=list)  # texts that were read as missing cells
     strip: bool = False  # whether white space around texts was removed
@@ -92,7 +95,7 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         "columns": isinstance(columns, dict) and all(kind in COLUMNS for kind in columns.values()),
         "gram": are_texts(note.get("gram")),
         "id": is_text(note.get("id")),
-        "fold_groups": is_text(note.get("fold_groups")),
+        **{key: is_text(note.get(key)) for key in ("fold_groups", "time", "event_value", "strata")},
         "na": na is None or are_texts(na),
         "reading": isinstance(renamed, dict) and are_texts(list(renamed.values())),
         "rows": type(rows) is int and rows > 0,
@@ -132,13 +135,17 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
 
     from ..estimators.fitted import weight_origin
     from ..inspection import final_estimator, kernel_views, tied_views
-    from ..inspection.views import learnt_weights
+    from ..inspection.views import as_shares, learnt_weights
 
     estimator = final_estimator(model)
     if not hasattr(estimator, "certificate_"):
         raise ValueError(f"there is no certificate to tell of: the model is a {type(estimator).__name__}")
     origin = weight_origin(estimator)
     shares, views = learnt_weights(model), kernel_views(model)
+    used = int(np.count_nonzero(shares))
+    # shares of the learnt weight, where there is any: what is given may be any number of times larger
+    shown = origin.learnt | origin.nothing
+    shares = as_shares(np.where(shown, shares, 0.0))
     order = np.argsort(-shares, kind="stable")
     certificate, note = estimator.certificate_, label["note"]
     loss = "hinge"  # an SVM on learned kernels
@@ -152,9 +159,10 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "task": note.get("task"),
         "target": note.get("target"),
         "training_rows": note.get("rows"),
+        "events": getattr(estimator, "n_events_", None),
         "classes": [str(c) for c in estimator.classes_] if hasattr(estimator, "classes_") else None,
         "kernels": len(shares),
-        "kernels_used": int(np.count_nonzero(shares)),
+        "kernels_used": used,
         "C": np.asarray(getattr(estimator, "C_", estimator.C)).tolist(),
         "norm": _norm(estimator),
         "loss": loss,
@@ -168,7 +176,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "certificate_in_words": repr(certificate),
         "weights_learnt": int(np.count_nonzero(origin.learnt)),
         "weights_in_words": origin.sentence,
-        "views": {name: float(shares[views == name].sum()) for name in dict.fromkeys(views.tolist())},
+        "views": {name: float(shares[views == name].sum()) for name in dict.fromkeys(views[shown].tolist())},
         "weights": [
             {"kernel": str(estimator.kernel_names_[j]), "view": str(views[j]), "weight": float(shares[j])}
             for j in order
@@ -195,7 +203,9 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         facts["score_of_guessing"] = note["guessing"]
     if hasattr(estimator, "best_score_"):
         facts["cross_validated_score"] = float(estimator.best_score_)
-        facts["scoring"] = str(estimator.scoring or ("accuracy" if facts["classes"] else "R2"))
+        plain = "accuracy" if facts["classes"] else "R2"
+        scoring = getattr(getattr(estimator, "loss_", None), "held_out_score", plain)
+        facts["scoring"] = str(estimator.scoring or scoring)
     return facts
 
 
@@ -239,6 +249,8 @@ def in_words(facts: dict[str, Any]) -> str:
     what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
     if facts.get("task") == "novelty":
         what = "what is usual"
+    if facts.get("events") is not None:
+        what = f"a time to an event, which {facts['events']} rows have"
     # models that were saved from Python have no table behind them
     target = f" for {facts['target']!r}" if facts["target"] else ""
     fitted = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
@@ -256,6 +268,10 @@ def in_words(facts: dict[str, Any]) -> str:
         lines.append(
             f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting); "
             f"always {nothing}: {facts['score_of_guessing']:.3f}"
+        )
+    elif "cross_validated_score" in facts and facts.get("events") is not None:
+        lines.append(
+            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting)"
         )
     elif "score_of_guessing" in facts:
         lines.append("no score: nothing was held out to choose C; --report compares on held-out folds")

@@ -11,8 +11,9 @@ import numpy as np
 from click import UsageError
 
 from .._components import nearest
+from ._survival import check_survival, survival_estimator
 from ._tables import Format
-from ._views import kernel_names, views_of_objects, views_of_options
+from ._views import always_view, kernel_names, views_of_objects, views_of_options
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Options:
     class_weight: str | None = None
     noise_rate: str | None = None
     novelty: float | None = None
+    time: str | None = None
+    event: str | None = None
+    event_value: str | None = None
+    strata: str | None = None
+    always: str | None = None
     task: str = "auto"
     drop: tuple[str, ...] = ()
     identity: str | None = None
@@ -55,6 +61,23 @@ class Options:
         )
 
     @property
+    def survival(self) -> bool:
+        """Whether times to an event are learnt."""
+        return any((self.time, self.event, self.event_value, self.strata))
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Columns of what is learnt, by the options that name them."""
+        given = {"--target": self.target, "--time": self.time, "--event": self.event}
+        return {option: column for option, column in given.items() if column}
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """Other columns that are not learnt from, by the options that name them."""
+        given = {"--id": self.identity, "--fold-groups": self.fold_groups, "--strata": self.strata}
+        return {option: column for option, column in given.items() if column}
+
+    @property
     def tried_norms(self) -> list[Any]:
         """The norms to choose among."""
         words = [word for text in self.norms for word in ([text] if ":" in text else text.split(","))]
@@ -63,7 +86,9 @@ class Options:
 
 def check_options(options: Options) -> None:
     """Refuse, as a wrong command, options that contradict each other or that would be ignored."""
-    if options.novelty is not None:
+    if options.survival:
+        check_survival(options)
+    elif options.novelty is not None:
         _check_novelty(options, options.novelty)
     elif not options.target:
         raise UsageError("Missing option '--target'.")
@@ -81,14 +106,14 @@ def check_options(options: Options) -> None:
         from sklearn.metrics import get_scorer_names
 
         names = get_scorer_names()
-        if options.scoring not in names:
+        if not options.survival and options.scoring not in names:
             raise UsageError(
                 "--scoring takes a name of scikit-learn (balanced_accuracy, roc_auc, r2, ...), got "
                 f"{options.scoring!r}.{nearest(options.scoring, names)}"
             )
         if not options.chooses:
             raise UsageError(
-                "--scoring says how C is chosen, but --C fixes it: leave --C away, or choose a norm with --norms"
+                "--scoring says how C is chosen, but --C fixes it: remove --C, or choose a norm with --norms"
             )
     if options.C not in (None, "cv") and not number_of("--C", str(options.C)) > 0:
         raise UsageError(f"--C takes a number > 0, or 'cv', got {options.C!r}")
@@ -111,26 +136,35 @@ def check_options(options: Options) -> None:
 def _check_columns(options: Options) -> None:
     """Refuse columns that are given two parts to play, and views that name one which is not learnt from."""
     roles: dict[str, str] = {}
-    for option, column in (("--id", options.identity), ("--fold-groups", options.fold_groups)):
-        if column == options.target:
-            raise UsageError(f"{option} and --target are both {column!r}: what is learnt is one column")
-        roles |= {} if column is None else {column: option}
-    for column in options.drop:
-        if column == options.target:
+    for option, column in options.targets.items():
+        if column in roles:
+            raise UsageError(f"{option} and {roles[column]} are both {column!r}: give two columns")
+        roles[column] = option
+    learnt = dict(roles)
+    for option, column in options.beside.items():
+        if column in learnt:
             raise UsageError(
-                f"--drop {column!r} is the column of --target: what is learnt cannot be left out"
+                f"{option} and {learnt[column]} are both {column!r}: what is learnt is one column"
+            )
+        roles[column] = option
+    for column in options.drop:
+        if column in learnt:
+            raise UsageError(
+                f"--drop {column!r} is the column of {learnt[column]}: what is learnt cannot be left out"
             )
         if column in roles:
             raise UsageError(
-                f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: leave --drop "
-                "away"
+                f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: remove "
+                "--drop"
             )
-    roles |= dict.fromkeys(filter(None, [options.target]), "--target") | dict.fromkeys(options.drop, "--drop")
-    for view in [*views_of_options(options.views), *views_of_objects(options.objects)]:
+    roles |= dict.fromkeys(options.drop, "--drop")
+    always = [] if options.always is None else [always_view(options.always)]
+    for view in [*views_of_options(options.views), *views_of_objects(options.objects), *always]:
         for column in view.columns:
             if column in roles:
+                named = "--always" if view.always else f"--view {view.name}"
                 raise UsageError(
-                    f"--view {view.name} names {column!r}, the column of {roles[column]}, which is not learnt from: "
+                    f"{named} names {column!r}, the column of {roles[column]}, which is not learnt from: "
                     "leave it out of the view"
                 )
 
@@ -156,6 +190,12 @@ def _check_kernels(options: Options) -> None:
             f"--objects and --kernels {options.kernels} both say what the kernels are: give kernels by name "
             "(--kernels linear,gaussian), which the other columns then get"
         )
+    if options.always and (options.gram or (options.kernels and not named_kernels(options.kernels))):
+        which = "--gram" if options.gram else f"--kernels {options.kernels}"
+        raise UsageError(
+            f"--always and {which} both say what the kernels are: --always goes with --view, --gmt, --groups and "
+            "kernels by name"
+        )
     if options.objects and (other := next((n for n in names if n not in ("--view", "--kernels")), None)):
         raise UsageError(f"--objects and {other} both say what the kernels are: give one of them")
 
@@ -167,13 +207,11 @@ def _check_novelty(options: Options, nu: float) -> None:
         "--scoring": options.scoring, "--class-weight": options.class_weight, "--noise-rate": options.noise_rate,
         "--fold-groups": options.fold_groups, "--task": options.task != "auto",
     }  # fmt: skip
-    for option, value in ignored.items():
-        if value:
-            remedy = "--drop its column" if option == "--target" else f"leave {option} away"
-            raise UsageError(
-                f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; "
-                f"{remedy}"
-            )
+    if option := next((option for option, value in ignored.items() if value), None):
+        remedy = "--drop its column" if option == "--target" else f"remove {option}"
+        raise UsageError(
+            f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; {remedy}"
+        )
     if not 0.0 < nu <= 1.0:
         raise UsageError(f"--novelty is a share in (0, 1], got {nu:g}")
 
@@ -184,12 +222,11 @@ def _check_noise(options: Options) -> None:
         "--C": options.C, "--norm": options.norm, "--norms": options.norms, "--loss": options.loss,
         "--scoring": options.scoring,
     }  # fmt: skip
-    for option, value in ignored.items():
-        if value:
-            raise UsageError(
-                f"--noise-rate and {option} do not go together: the method for noisy labels has its own C, norm and "
-                f"loss, and would not look at {option}"
-            )
+    if option := next((option for option, value in ignored.items() if value), None):
+        raise UsageError(
+            f"--noise-rate and {option} do not go together: the method for noisy labels has its own C, norm and loss, "
+            f"and would not look at {option}"
+        )
     if options.missing != "error":
         raise UsageError(
             "--noise-rate and --missing do not go together: complete or leave out one of the two"
@@ -291,6 +328,11 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
         if options.norm is not None:
             settings["norm"] = norm_of(options.norm, "--norm")
         return kw.MKLOneClass(kernels, nu=options.novelty, missing=options.missing, **settings)
+    if options.survival:
+        settings |= {"missing": options.missing}
+        settings |= {} if options.norm is None else {"norm": norm_of(options.norm, "--norm")}
+        settings |= {} if options.loss is None else {"loss": options.loss}
+        return survival_estimator(kernels, options, y, groups, settings)
     if options.noise_rate is not None and not classify:
         raise ValueError("--noise-rate is about wrong labels: the target here is a number")
     if options.norm is not None:

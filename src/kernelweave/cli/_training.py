@@ -17,10 +17,12 @@ from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._note import Note
 from ._options import Options, estimator_for, named_kernels, score_of_guessing
+from ._survival import followed
 from ._tables import Format, Remarks, numbers_and_texts, read_matrices, read_table
 from ._views import (
     MISSING,
     View,
+    always_view,
     blank_absent,
     check_columns,
     column_kinds,
@@ -51,6 +53,7 @@ class Trained:
     note: Note
     ids: list[str] = field(default_factory=list)
     groups: Any = None
+    strata: Any = None
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -61,23 +64,29 @@ def train(options: Options) -> Trained:
 
     remarks = Remarks()
     views, identity = _views(options)
-    # a group names the rows that are held out together: a text as well
-    grouping = [options.fold_groups] if options.fold_groups else []
+    # a group names the rows that are held out together, a stratum those of one baseline: texts as well
+    grouping = [column for column in (options.fold_groups, options.strata) if column]
     ids = [identity] if identity else []
     texts = [*grouping, *(column for view in views if view.objects for column in view.columns)]
     read = partial(read_table, form=options.form, remarks=remarks, texts=texts)
-    targets = [options.target] if options.target else []
-    frame = read(options.data, ids=ids, single=[*targets, *ids, *grouping], codes=targets)
+    targets = list(options.targets.values())
+    codes = [column for column in targets if column != options.time]
+    frame = read(options.data, ids=ids, single=[*targets, *ids, *grouping], codes=codes)
     notes: list[str] = []
     frame = join_files(frame, views, identity, options.missing, read, notes)
-    y, task = _target(frame, options) if targets else (None, "novelty")
+    y, task, strata = None, "novelty", None
+    if options.survival:
+        (y, strata), task = followed(frame, options, notes), "survival"
+    elif targets:
+        y, task = _target(frame, options)
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
         if column is not None:
             require_column(frame, column, options.data, f" for {option}")
     names = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
     note = Note(
-        options.data.name, options.target, task, identity, len(frame),
-        missing=options.missing, fold_groups=options.fold_groups, na=list(options.form.missing),
+        options.data.name, options.target or options.event or "", task, identity, len(frame),
+        missing=options.missing, fold_groups=options.fold_groups, time=options.time,
+        event_value=options.event_value, strata=options.strata, na=list(options.form.missing),
         strip=options.form.strip, folds=options.folds,
     )  # fmt: skip
     groups = groups_of(frame, note)
@@ -86,7 +95,7 @@ def train(options: Options) -> Trained:
             f"the target {options.target!r} has {classes} classes in {len(frame)} rows: classes are to be learnt from "
             "several rows each"
         )
-    of_rows = [column for column in (options.target, options.fold_groups) if column]
+    of_rows = list(dict.fromkeys([*targets, *grouping]))
     for column in of_rows:
         remarks.note_alike(column, frame[column].dropna().unique())
     steps: list[Any] = []
@@ -97,26 +106,26 @@ def train(options: Options) -> Trained:
     else:
         X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
-    note.guessing = score_of_guessing(options, task, y) if targets else None
+    note.guessing = score_of_guessing(options, task, y) if options.target else None
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = Pipeline([*steps, ("model", last)]) if steps else last
         # groups reach the folds of the estimator, where it has any
-        name = "model__groups" if steps else "groups"
-        model.fit(X, y, **({name: groups} if groups is not None and hasattr(last, "cv") else {}))
+        beside = {"groups": groups if hasattr(last, "cv") else None, "strata": strata}
+        before = "model__" if steps else ""
+        model.fit(X, y, **{before + name: value for name, value in beside.items() if value is not None})
     if options.gram:
         last.kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    sentences = []
-    for warning in caught:
-        among_facts = issubclass(
-            warning.category, DegenerateModelWarning | GridEndWarning
-        )  # the fit is sound
-        if "kernelweave" in warning.category.__module__ and not among_facts:
-            sentences.append(str(warning.message))
+    facts = DegenerateModelWarning | GridEndWarning  # of a fit that is sound
+    sentences = [
+        str(warning.message)
+        for warning in caught
+        if "kernelweave" in warning.category.__module__ and not issubclass(warning.category, facts)
+    ]
     notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes)
+    return Trained(model, X, y, note, names, groups, strata, list(dict.fromkeys(sentences)), notes)
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
@@ -129,6 +138,7 @@ def _views(options: Options) -> tuple[list[View], str | None]:
         for view in views if options.kernels is not None else ():
             view.kernels = named_kernels(options.kernels or "")
         views += views_of_objects(options.objects)
+    views += [always_view(options.always)] if options.always else []
     identity = options.identity or joined_by
     if joined_by not in (None, identity):
         file = options.views_file
@@ -136,6 +146,10 @@ def _views(options: Options) -> tuple[list[View], str | None]:
     # ``check_options`` has checked those of ``--view``
     roles: dict[str | None, str] = {options.target: "target"} if options.target else {}
     roles |= {identity: "id", options.fold_groups: "column of --fold-groups"}
+    roles |= {
+        column: f"column of {option}" for option, column in options.targets.items() if option != "--target"
+    }
+    roles |= {options.strata: "column of --strata"}
     roles |= dict.fromkeys(options.drop, "column of --drop")
     for view in views:
         for column in view.columns:
@@ -213,7 +227,7 @@ def _columns(
     objects = [column for view in views if view.objects for column in view.picked]
     kinds = column_kinds(frame, used, remarks, objects)
     table = check_columns(frame, kinds, remarks)
-    remarks.only([*used, *filter(None, [options.target, options.fold_groups])])
+    remarks.only([*used, *options.targets.values(), *options.beside.values()])
     note.views = {view.name: view.picked for view in views} if named else {}
     note.columns = kinds
     note.categories = {c: sorted(set(table[c])) for c, kind in kinds.items() if kind == "categories"}
@@ -243,27 +257,33 @@ def _placed_views(
     for name in options.drop:
         if name not in frame:
             raise ValueError(f"there is no column {name!r} to --drop.{nearest(name, list(frame.columns))}")
-    left_out = {options.target, note.id, options.fold_groups, *options.drop}
+    left_out = {*options.targets.values(), note.id, options.fold_groups, options.strata, *options.drop}
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
+    # kernels of texts, and those that always count, have columns of their own
+    own = [view for view in views if view.objects or view.always]
+    for view in own:
+        view.pick(columns)
+    taken = {column for view in own for column in view.picked}
+    others = [column for column in columns if column not in taken]
     if options.gmt is not None or options.groups is not None:
         by_file: Any = kw.from_groups if options.gmt is None else kw.from_gmt
         spec = by_file(options.gmt or options.groups, kw.linear(), min_size=options.min_size)
-        found = spec.checked(kw.Schema(len(columns), tuple(columns)))
+        found = spec.checked(kw.Schema(len(others), tuple(others)))
+        groups = found.positions.items()
         views = [
-            View(group, tuple(columns[j] for j in positions), ("linear",))
-            for group, positions in found.positions.items()
+            *own,
+            *(View(name, tuple(others[j] for j in places), ("linear",)) for name, places in groups),
         ]
         notes += [str(found)] if str(found) else []
     named = bool(views)
-    of_objects = {column for view in views if view.objects for column in view.columns}
-    others = [column for column in columns if column not in of_objects]
-    if others and all(view.objects for view in views):
+    if others and len(views) == len(own):
         names = named_kernels(str(options.kernels)) if named and options.kernels else View.kernels
         views = [*views, View("all features", kernels=names)]
     for view in views:
-        view.pick(columns if view.objects else others)
+        if view not in own:
+            view.pick(others)
     return views, named
 
 
@@ -309,7 +329,8 @@ def write_report(
         model = cleared(model, machine=True)
     page = make_report(
         trained.model, trained.X, trained.y, refit=(model, samples), n_folds=folds, groups=trained.groups,
-        note=note.as_dict(), row_names=trained.ids, title=title, progress=progress_line("report", quiet),
+        strata=trained.strata, note=note.as_dict(), row_names=trained.ids, title=title,
+        progress=progress_line("report", quiet),
     )  # fmt: skip
     if str(path) == "-":
         write_out(page)
@@ -385,20 +406,27 @@ def _new_columns(note: Note, frame: Any, remarks: Remarks) -> Any:
     return table
 
 
-def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any, list[str], Any]:
-    """Targets, names and groups of the rows of the table that a model was fitted on."""
+def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any, list[str], Any, Any]:
+    """Targets, names, groups and strata of the rows of the table that a model was fitted on."""
     if not note.target:
         raise ValueError(
             "the model was fitted without a target: there is nothing to compare its predictions with"
         )
     form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
-    grouping = [note.fold_groups] if note.fold_groups else []
+    grouping = [column for column in (note.fold_groups, note.strata) if column]
     ids = [note.id] if note.id else []
-    single = [note.target, *ids, *grouping]
-    frame = read_table(data, form, texts=grouping, ids=ids, single=single, codes=[note.target])
-    for column in (note.target, note.id, note.fold_groups):
-        if column is not None and column not in frame:
+    wanted = [note.target, *([note.time] if note.time else []), *ids, *grouping]
+    frame = read_table(data, form, texts=grouping, ids=ids, single=wanted, codes=[note.target])
+    for column in wanted:
+        if column not in frame:
             raise ValueError(f"{data} has no column {column!r}, which the model was fitted with")
-    y, _ = _target(frame, Options(data, note.target, task=note.task))
+    strata = None
+    if note.task == "survival":
+        asked = Options(
+            data, "", time=note.time, event=note.target, event_value=note.event_value, strata=note.strata
+        )
+        y, strata = followed(frame, asked)
+    else:
+        y, _ = _target(frame, Options(data, note.target, task=note.task))
     names = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
-    return y, names, groups_of(frame, note)
+    return y, names, groups_of(frame, note), strata

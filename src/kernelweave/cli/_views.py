@@ -45,6 +45,8 @@ degrees = [2, 3]
 #: columns that are listed where none of them is meant
 MOST_LISTED = 20
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+#: weight of the columns of ``--always``: next to nothing is charged for them
+ADJUSTED = 100.0
 
 
 @dataclass
@@ -60,11 +62,15 @@ class View:
     objects: tuple[str, ...] = ()
     file: str | None = None
     picked: list[str] = field(default_factory=list)
+    #: whether it counts whatever the other views do (``--always``)
+    always: bool = False
 
     def spec(self) -> Any:
         """Return the kernels of the view, before they are placed on columns."""
         from .. import kernels as kw
 
+        if self.always:
+            return kw.always(kw.linear(), weight=ADJUSTED)
         if self.objects:
             return sum(
                 (object_kernels(text) for text in self.objects[1:]), start=object_kernels(self.objects[0])
@@ -155,14 +161,8 @@ def _view(name: str, table: Any, path: Path) -> View:
     where = f"{path}: view {name!r}"
     if not isinstance(table, dict):
         raise ValueError(f"{where} must be a table, [views.{name}]")
-    known = {
-        "columns": str,
-        "kernels": str,
-        "widths": (int, float),
-        "degrees": int,
-        "objects": str,
-        "file": str,
-    }
+    texts = dict.fromkeys(("columns", "kernels", "objects", "file"), str)
+    known: dict[str, Any] = texts | {"widths": (int, float), "degrees": int}
     view = View(name)
     for key, value in table.items():
         if key not in known:
@@ -221,6 +221,14 @@ def views_of_objects(options: Sequence[str]) -> list[View]:
             raise UsageError(f"--objects {column}: {error}") from None
         views.setdefault(column, View(column, (column,))).objects += (text,)
     return list(views.values())
+
+
+def always_view(text: str) -> View:
+    """Read ``--always COLUMN,COLUMN``: a view with a linear kernel that always counts."""
+    columns = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not columns:
+        raise UsageError(f"--always takes columns, separated by commas, got {text!r}")
+    return View("always", columns, always=True)
 
 
 def join_files(

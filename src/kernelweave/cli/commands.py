@@ -68,6 +68,8 @@ PREDICT_OPTIONS = (
         help="File of a view, joined by the column that the model was fitted with as --id."),
     click.option("--gram", multiple=True, type=FILE,
         help="For a model on kernel matrices: new rows against the training samples, in the order of the fit."),
+    click.option("--at", metavar="TIME,TIME,...",
+        help="For a model of times to an event: also the probabilities to be without event then."),
     *TABLE_OPTIONS,
     OVERWRITE,
     click.option("--spreadsheet", is_flag=True,
@@ -81,7 +83,7 @@ PREDICT_OPTIONS = (
 @with_options(PREDICT_OPTIONS)
 def predict(
     model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
-    gram: tuple[Path, ...], force: bool, spreadsheet: bool, as_json: bool, **written: Any,
+    gram: tuple[Path, ...], at: str | None, force: bool, spreadsheet: bool, as_json: bool, **written: Any,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
@@ -89,31 +91,37 @@ def predict(
     kernelweave predict model.skops new.csv -o predictions.csv
     kernelweave predict model.skops new.parquet -o predictions.parquet
     kernelweave predict model.skops new.csv --view rna=new_rna.csv -o predictions.csv
+    kernelweave predict risk.skops new.csv --at 12,36,60 -o risks.csv
     kernelweave predict model.skops --gram new1.npy new2.npy -o predictions.csv
     zcat new.csv.gz | kernelweave predict model.skops - -o - > predictions.csv
 
-    The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
-    with --id), the prediction, the decision values, and probabilities where the model has them (C chosen on folds, or
-    the logistic loss).  Names and classes are written as they are: give --spreadsheet where the file will be opened in
-    one.
+    The output has a row for each row of DATA, in its order: the column that names the rows (where the model was
+    fitted with --id), the prediction, the decision values, and probabilities where the model has them (C chosen
+    on folds, or the logistic loss); of times to an event the risk, larger for those who have it sooner. Names and
+    classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if output != STANDARD and output.suffix.lower() not in WRITABLE:
         raise UsageError(f"cannot write {output}: the suffix is none of {', '.join(WRITABLE)}")
     if output == STANDARD and as_json:
         raise UsageError("-o - and --json both write to the standard output: give -o a file")
+    from ._survival import times_of
     from ._training import new_samples_for
     from ._views import views_of_options
 
-    form = format_of(**written)
+    form, times = format_of(**written), [] if at is None else times_of(at)
     views_of_options(views, files=True)
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
+        if times and note.task != "survival":
+            raise UsageError(
+                "--at is for models of times to an event (kernelweave fit --time): remove it"
+            )
         X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            table = _predictions(fitted, X, frame, note)
+            table = _predictions(fitted, X, frame, note, times)
         if note.id and frame is not None and note.id not in frame:
             sentence = f"the table has no column {note.id!r}, so that only their order names the rows"
             say(f"note: {sentence}", err=True)
@@ -133,7 +141,7 @@ def predict(
         say(f"{len(table)} predictions written to {output}")
 
 
-def _predictions(model: Any, X: Any, frame: Any, note: Note) -> Any:
+def _predictions(model: Any, X: Any, frame: Any, note: Note, at: list[float]) -> Any:
     import numpy as np
     import pandas as pd
 
@@ -145,6 +153,10 @@ def _predictions(model: Any, X: Any, frame: Any, note: Note) -> Any:
         columns["predicted"] = np.where(values >= 0, "usual", "outlier")
         columns["decision"] = values
         return pd.DataFrame(columns)
+    if note.task == "survival":
+        from ._survival import predicted_risks
+
+        return pd.DataFrame(columns | predicted_risks(model, X, frame, note, at))
     columns[f"predicted {note.target}"] = model.predict(X)
     if note.task == "classification":
         values = model.decision_function(X)
@@ -198,7 +210,7 @@ def report(
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        y, ids, groups = targets_of(data, note, form)
+        y, ids, groups, strata = targets_of(data, note, form)
         if len(y) != note.rows:
             raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")
         classes = getattr(fitted, "classes_", y).tolist()
@@ -213,7 +225,7 @@ def report(
             X, _ = gram_matrices(gram, len(y), data)
         else:
             X, _, _ = new_samples_for(note, data, views_file, view_files=views, form=form)
-        trained = Trained(fitted, X, y, note, ids, groups)
+        trained = Trained(fitted, X, y, note, ids, groups, strata)
         title = f"{note.target} from {data.name}"
         write_report(output, trained, title, folds, quiet, untrusted=True)
     if str(output) != "-":
@@ -264,7 +276,7 @@ def compare(
     views_of_options(views, files=True)
     with plain_errors():
         models: dict[str, Any] = {}
-        y, groups, target = None, None, ""
+        y, groups, strata, target = None, None, None, ""
         for path in (first, second):
             fitted, label = open_model(path)
             note = checked_note(label, path)
@@ -275,7 +287,7 @@ def compare(
                     f"{first} predicts {target!r} and {path} {note.target!r}: nothing is to be compared"
                 )
             target = note.target
-            y, _, of_rows = targets_of(data, note, form)
+            y, _, of_rows, strata = targets_of(data, note, form)
             if len(y) != note.rows:
                 raise ValueError(f"{data} has {len(y)} rows, but {path} was fitted on {note.rows}")
             groups = of_rows if groups is None else groups
@@ -283,7 +295,7 @@ def compare(
             X, _, _ = new_samples_for(note, data, views_file, view_files=own, form=form)
             models[path.stem] = (fitted, X)
         progress = progress_line("comparison", quiet)
-        found = compare_models(models, y, n_folds=folds, groups=groups, progress=progress)
+        found = compare_models(models, y, n_folds=folds, groups=groups, strata=strata, progress=progress)
         if output is not None:
             write_whole(output, found.page(f"{target}: {first.stem} and {second.stem}"))
             has_written(output)

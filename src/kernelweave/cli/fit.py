@@ -109,7 +109,13 @@ FIT_OPTIONS = (
     click.argument("data", type=FILE),
     under("Data",
         click.option("--target", default="",
-            help="Column with the labels, or the numbers to predict; all but --novelty need it."),
+            help="Column with the labels, or the numbers to predict; all but --novelty and --time need it."),
+        click.option("--time", metavar="COLUMN", help="Learn times to an event: until when every row was followed."),
+        click.option("--event", metavar="COLUMN", help="With --time: whether the event happened then."),
+        click.option("--event-value", metavar="TEXT",
+            help="The value of --event that is the event.  [default: 1, true, dead, deceased, died, event, yes]"),
+        click.option("--strata", metavar="COLUMN",
+            help="With --time: rows with a baseline hazard of their own, such as centres; not learnt from."),
         click.option("--novelty", type=float, metavar="NU",
             help="Learn what is usual, without a target: at most this share of the rows is called outliers."),
         click.option("--id", "identity", metavar="COLUMN", help="Column that names the rows; not learnt from."),
@@ -130,6 +136,8 @@ FIT_OPTIONS = (
         click.option("--objects", multiple=True, metavar="COLUMN=KERNEL",
             help="A column of texts and the kernel on it: sequence=spectrum:3,4,alphabet=protein, "
             "smiles=fingerprint:1,2."),
+        click.option("--always", metavar="COLUMNS",
+            help="Columns that always count, such as age,stage: what the other kernels learn is beyond these."),
         click.option("--missing", type=click.Choice(["error", "mean", "predict"]), default="error", show_default=True,
             help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict."),
         click.option("--kernels",
@@ -152,10 +160,12 @@ FIT_OPTIONS = (
         click.option("--norms", multiple=True, metavar="NORM ...",
             help="Norms to choose among, e.g. --norms l1 1.5 uniform."),
         click.option("--scoring",
-            help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or the squared error]"),
+            help="What C and norm are chosen by, a name of scikit-learn (with --time likelihood, concordance, "
+            "concordance_ipcw or brier).  [default: accuracy, or the squared error; likelihood]"),
         click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
             help="Folds of the cross-validation and of the report."),
-        click.option("--loss", help="As 'kernelweave methods' lists them.  [default: hinge, or squared for numbers]"),
+        click.option("--loss",
+            help="As 'kernelweave methods' lists them.  [default: hinge; squared for numbers, cox for times]"),
         click.option("--class-weight", metavar="balanced|CLASS=WEIGHT,...", help="Weights of the classes in the loss."),
         click.option("--noise-rate",
             help="Share of wrong labels, or 'estimate'; uses NoisyLabelMKLClassifier, which picks its own C."),
@@ -190,6 +200,7 @@ def fit(
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
     kernelweave fit normal.csv --novelty 0.05 --model usual.skops
+    kernelweave fit data.csv --time os_months --event os_status --always age,stage --model risk.skops
     kernelweave fit visits.csv.gz --target sick --fold-groups patient --scoring balanced_accuracy \\
         --class-weight balanced --norms l1 2 uniform --report report.html
 
@@ -210,7 +221,7 @@ def fit(
         raise UsageError("--report - and --json both write to the standard output: give one a file")
     if report_to is not None and given["novelty"] is not None:
         raise UsageError(
-            "--report compares predictions with a target, and --novelty has none: leave --report away"
+            "--report compares predictions with a target, and --novelty has none: remove --report"
         )
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
     inputs = input_files(given["data"], given["views_file"], read, None, given["views"])
@@ -243,7 +254,7 @@ def fit(
     elif report_to is not None:
         try:
             with plain_errors():
-                title = f"{options.target} from {options.data.name}"
+                title = f"{trained.note.target} from {options.data.name}"
                 write_report(report_to, trained, title, options.folds, quiet)
                 facts["written"]["report"] = str(report_to)
         except KeyboardInterrupt:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..inspection import calibration, risk_groups
-from ..inspection.followed import given_strata
 from ..inspection.views import predicts_survival
-from ..metrics import StepFunction, kaplan_meier, log_rank_p_value, survival
+from ..metrics import StepFunction, curves_of, kaplan_meier, log_rank_p_value, survival
 from .colours import ACCENT, INK, LINES, Display, axes_to_draw_on
 
 #: what groups are called, from the lowest risk on, where there are three
@@ -116,7 +115,7 @@ class SurvivalDisplay(Display):
             raise ValueError(
                 "there are curves of models of survival alone: MKLSurvival, or a pipeline that ends in it"
             )
-        curves = estimator.predict_survival_function(X, **given_strata(strata))
+        curves = curves_of(estimator, X, strata)
         labels = [f"sample {k}" for k in range(len(curves))] if names is None else [str(n) for n in names]
         return cls(dict(zip(labels, curves, strict=True)), title="predicted").plot(ax=ax, **kwargs)
 

@@ -60,23 +60,18 @@ class WeightsDisplay(Display):
         self.weights = np.asarray(weights, dtype=float)
         self.kernel_names = [str(name) for name in kernel_names]
         self.problem_names = None if problem_names is None else [str(name) for name in problem_names]
-        if self.weights.ndim not in (1, 2) or self.weights.shape[-1] != len(self.kernel_names):
-            raise ValueError(
-                f"weights of shape {self.weights.shape} do not go with {len(self.kernel_names)} kernel names"
-            )
+        m = len(self.kernel_names)
+        if self.weights.ndim not in (1, 2) or self.weights.shape[-1] != m:
+            raise ValueError(f"weights of shape {self.weights.shape} do not go with {m} kernel names")
         self.intervals = None if intervals is None else np.asarray(intervals, dtype=float)
         self.groups = None if groups is None else [str(group) for group in groups]
         if (intervals is not None or groups is not None) and self.weights.ndim != 1:
             raise ValueError("error bars and groups go with weights of shape (m,)")
-        if self.intervals is not None and self.intervals.shape != (2, len(self.kernel_names)):
-            raise ValueError(
-                f"intervals must have shape (2, {len(self.kernel_names)}), got {self.intervals.shape}"
-            )
-        if self.groups is not None and len(self.groups) != len(self.kernel_names):
-            raise ValueError(f"{len(self.groups)} groups were given for {len(self.kernel_names)} kernels")
-        self.learnt = (
-            np.ones(len(self.kernel_names), dtype=bool) if learnt is None else np.asarray(learnt, dtype=bool)
-        )
+        if self.intervals is not None and self.intervals.shape != (2, m):
+            raise ValueError(f"intervals must have shape (2, {m}), got {self.intervals.shape}")
+        if self.groups is not None and len(self.groups) != m:
+            raise ValueError(f"{len(self.groups)} groups were given for {m} kernels")
+        self.learnt = np.ones(m, dtype=bool) if learnt is None else np.asarray(learnt, dtype=bool)
 
     @classmethod
     def from_estimator(
@@ -373,13 +368,11 @@ class PathDisplay(Display):
         self.Cs = np.asarray(Cs, dtype=float)
         self.weights = None if weights is None else np.asarray(weights, dtype=float)
         if self.weights is not None and (self.weights.ndim != 2 or len(self.weights) != len(self.Cs)):
-            raise ValueError(
-                f"weights of shape {self.weights.shape} do not go with {len(self.Cs)} values of C"
-            )
+            shape = self.weights.shape
+            raise ValueError(f"weights of shape {shape} do not go with {len(self.Cs)} values of C")
         m = 0 if self.weights is None else self.weights.shape[1]
-        self.kernel_names = (
-            [f"kernel {j}" for j in range(m)] if kernel_names is None else list(map(str, kernel_names))
-        )
+        names = [f"kernel {j}" for j in range(m)] if kernel_names is None else kernel_names
+        self.kernel_names = [str(name) for name in names]
         if len(self.kernel_names) != m:
             raise ValueError(f"{len(self.kernel_names)} kernel names do not go with {m} kernels")
         self.scores, self.chosen = scores, chosen

@@ -71,12 +71,8 @@ def _built(training: Training, plan: BankPlan) -> Bank:
         return _on_cluster(training, plan)
     if plan.missing != "error":
         return completed(training, plan)
-    kernels, samples, device, rows = (
-        training.kernels,
-        training.samples,
-        training.device,
-        training.kind == "rows",
-    )
+    kernels, samples, device = training.kernels, training.samples, training.device
+    rows = training.kind == "rows"
     others: dict[str, Any] = {}
     if device is not None:
         from ..banks.torch_bank import device_facts

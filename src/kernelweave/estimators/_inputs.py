@@ -81,11 +81,15 @@ def is_precomputed(kernels: KernelsLike) -> bool:
     return isinstance(kernels, str) and kernels == "precomputed"
 
 
+#: what an earlier fit noted of its samples
+KNOWN_OF_SAMPLES = ("_views", "_matrix_rates", "_sides", "n_features_in_", "feature_names_in_")
+
+
 def training_inputs(
     estimator: BaseEstimator, X: Samples, plan: BankPlan, n_targets: int | None = None
 ) -> Training:
     """Check X against the kernels of an estimator and the number of targets; return both, ready to be bound."""
-    for name in ("_views", "_matrix_rates", "_sides"):
+    for name in KNOWN_OF_SAMPLES:
         vars(estimator).pop(name, None)
     given, device = cluster_samples(X), getattr(estimator, "device", None)
     if given is not None:
@@ -177,7 +181,6 @@ def _host_inputs(
         if missing != "error":
             estimator._matrix_rates = MissingRates.of(matrices_with_gaps(matrices, "precomputed kernels"))
         check_training_stack(matrices, n_targets, names=names)
-        _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
     X, kind = as_frame(X), "numbers"
@@ -191,7 +194,6 @@ def _host_inputs(
         expanded, X = _table_with_gaps(estimator, X, spec, missing)
     elif isinstance(X, Rows):
         kind = "rows"
-        _forget_features(estimator)
         estimator.n_features_in_ = X.shape[1]
         if X.table:
             estimator.feature_names_in_ = np.array(X.names, dtype=object)
@@ -208,7 +210,6 @@ def _host_inputs(
     elif _is_object_list(X):
         kind = "objects"
         expanded = _expand_for_objects(spec, X)
-        _forget_features(estimator)
     else:
         X = _numeric(estimator, X, reset=True)
         expanded = expand_kernels(spec, Schema.of(X))
@@ -243,7 +244,6 @@ def _pairs(estimator: BaseEstimator, X: Pairs, spec: KernelSpec, missing: str) -
         raise ValueError(
             "kernels of pairs are all of one symmetry: take one kernels.pairs(...), or several alike"
         )
-    _forget_features(estimator)
     estimator._sides = KnownSides.of(X)
     plain = plain_pairs(X)
     lefts, rights, _ = factors_of(kernels)
@@ -293,7 +293,6 @@ def _expand_on_views(
     views.only(used).check_values()
     if missing == "error":
         refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
-    _forget_features(estimator)
     estimator.n_features_in_ = views.shape[1]
     if views.feature_names is not None:
         estimator.feature_names_in_ = np.array(views.feature_names, dtype=object)
@@ -346,21 +345,7 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         estimator._sides.check(X)
         return plain_pairs(X)
-    samples = _brought(estimator, on_host(X), kind)
-    for kernel in vars(estimator).get("kernels_", ()) if kind in ("table", "objects", "views") else ():
-        kernel.check_samples(samples)
-    return samples
-
-
-def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
-    """Return new samples in the form of the training samples."""
-    if kind == "views":
-        known = estimator._views
-        if known.groups is not None and known.objects:
-            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
-        elif known.groups is not None:
-            X = _numeric(estimator, X, reset=False, gaps=True)
-        return known.samples(X)
+    X = on_host(X)
     if kind == "matrices":
         rates: MissingRates | None = vars(estimator).get("_matrix_rates")
         matrices = as_stack(X, "rows of new samples", rates is not None)
@@ -374,7 +359,15 @@ def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
                 f"a kernel, one column a training sample; got {shape}"
             )
         return MatrixRows(matrices)
-    X = as_frame(X)
+    if kind == "views":
+        known = estimator._views
+        if known.groups is not None and known.objects:
+            X = validate_data(estimator, as_frame(X), reset=False, skip_check_array=True)
+        elif known.groups is not None:
+            X = _numeric(estimator, X, reset=False, gaps=True)
+        X = known.samples(X)
+    else:
+        X = as_frame(X)
     if isinstance(X, Rows):
         if kind != "rows" or X.shape[1] != estimator.n_features_in_:
             raise ValueError(
@@ -383,8 +376,12 @@ def _brought(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         return X
     if kind == "table":
-        return validate_data(estimator, X, reset=False, skip_check_array=True)
-    return X if kind == "objects" else _numeric(estimator, X, reset=False)
+        X = validate_data(estimator, X, reset=False, skip_check_array=True)
+    if kind not in ("table", "objects", "views"):
+        return _numeric(estimator, X, reset=False)
+    for kernel in vars(estimator).get("kernels_", ()):
+        kernel.check_samples(X)
+    return X
 
 
 def _is_object_list(X: Samples) -> bool:
@@ -419,12 +416,6 @@ def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
             f"on rows of numbers; those on texts, molecules and graphs are in kernelweave.kernels. {RESHAPE}"
         )
     return kernels
-
-
-def _forget_features(estimator: BaseEstimator) -> None:
-    """Drop what an earlier fit on rows of numbers said about the columns."""
-    for name in ("n_features_in_", "feature_names_in_"):
-        vars(estimator).pop(name, None)
 
 
 def refuse_text(X: Samples, error: Exception | None = None, labels: Sequence[object] | None = None) -> None:
@@ -464,15 +455,9 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = Fal
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
     try:
-        X = validate_data(
-            estimator,
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            reset=reset,
-            ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if gaps else True,
-        )
+        fewest, finite = 2 if reset else 1, "allow-nan" if gaps else True
+        checks = {"accept_sparse": "csr", "ensure_min_samples": fewest, "ensure_all_finite": finite}
+        X = validate_data(estimator, X, dtype=np.float64, reset=reset, **checks)
     except (TypeError, ValueError) as error:
         refuse_text(X, error)
         raise

@@ -40,7 +40,7 @@ Callback: TypeAlias = Callable[[Any], object]
 Device: TypeAlias = Any
 #: training and held-out samples of folds, and what they are made of, as in scikit-learn
 Splits: TypeAlias = Sequence[tuple[Codes, Codes]]
-FoldsLike: TypeAlias = int | BaseCrossValidator | PairKFold | Iterable[tuple[Codes, Codes]] | None
+FoldsLike: TypeAlias = int | str | BaseCrossValidator | PairKFold | Iterable[tuple[Codes, Codes]] | None
 Scoring: TypeAlias = str | Callable[..., float] | None
 #: what a problem is called: the label of a class, mostly
 Label: TypeAlias = Any

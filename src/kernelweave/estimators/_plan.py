@@ -172,10 +172,9 @@ class Plan:
         """Return the same plan with another norm, checked to fit the loss and the solver."""
         if norm is self.norm:
             return self
-        solver = "auto" if self.solver is None else self.solver
-        bank = replace(self.bank, can=abilities(self.loss, norm))
+        solver = _solver(self.solver or "auto", self.loss, norm, self.fit_intercept)
         return replace(
-            self, norm=norm, solver=_solver(solver, self.loss, norm, self.fit_intercept), bank=bank
+            self, norm=norm, solver=solver, bank=replace(self.bank, can=abilities(self.loss, norm))
         )
 
     def decision_for(self, loss: Loss, norm: Norm, bank: Bank) -> Decision:

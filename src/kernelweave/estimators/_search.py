@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -16,10 +16,14 @@ from sklearn.model_selection import check_cv
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
 from .._numerics.stopping import given_up
 from .._typing import Array
+from ..banks.memory import parse_bytes, refuse
+from ..banks.pairs import PairBank
+from ..evidence.grids import GridKernel
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
-from ..problems import Point
+from ..norms.fixed import TwoStep
+from ..problems import Point, left_out_values
 from ..solvers import Stop
 from ..views import Pairs
 from ._bind import Bound, fold_bank
@@ -48,19 +52,48 @@ ROUGH = 1e-2
 
 
 def folds_of(
-    cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object, samples: object = None
+    cv: FoldsLike,
+    y: Array | Codes,
+    classify: bool,
+    seed: int | None,
+    groups: object,
+    samples: object = None,
+    one_by_one: bool = False,
 ) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
-    the range about another.  Without a seed the shuffle is always the same one.
+    the range about another.  Without a seed the shuffle is always the same one.  ``"loo"`` is one fold of all samples,
+    each of which is left out by itself, where there is a formula for that (``one_by_one``).
     """
+    if isinstance(cv, str):
+        if cv != "loo" or not one_by_one:
+            known = "a splitter, folds or 'loo'" if one_by_one else "a splitter or folds"
+            raise ValueError(f"cv must be a number, {known}, got {cv!r}")
+        if groups is not None:
+            raise ValueError("groups are for folds: with cv='loo' samples are left out one by one")
+        return [(np.arange(len(y)), np.arange(len(y)))]
     splitter = check_cv(cv, y, classifier=classify)
     if cv is None or isinstance(cv, Integral):
         splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=0 if seed is None else seed)
     # folds of a regression do not depend on the targets, and those of pairs on who is in them
     X = samples if isinstance(samples, Pairs) else np.zeros((len(y), 1))
     return list(splitter.split(X, y if classify else None, groups))
+
+
+def refuse_left_out(plan: Plan, task: Task, bound: Bound) -> None:
+    """Raise where samples cannot be left out one by one of a single solution."""
+    bank, loss = bound.bank, task.loss
+    why = None
+    if loss.joint or loss.coupled or loss.dual_budget(task.y, np.ones(task.y.shape)) is not None:
+        why = f"a loss that is a sum over the samples, which {loss!r} is not"
+    elif bank.on_device or bank.streams or bank.cluster_cost is not None or bank.by_products:
+        why = "the kernel matrix of all samples in memory"
+    if why is not None:
+        raise ValueError(f"cv='loo' needs {why}: take folds, such as cv=5")
+    needed, budget = 3 * 8 * bank.n**2, parse_bytes(plan.bank.memory_budget)
+    if needed > budget:
+        raise refuse(f"leaving out each of {bank.n} samples", needed, budget, ["folds, such as cv=5"])
 
 
 def shares_of_search(stop: Stop, problems: int) -> TimeShares:
@@ -114,6 +147,8 @@ class Search:
     error: str = "squared_error"
     #: whether ``score`` takes the decision values of all samples
     sees_all: bool = False
+    #: whether all samples are in the only fold, and each is left out of its solutions by itself
+    one_by_one: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
@@ -217,7 +252,11 @@ class Search:
                     decision = fit.point.decision
                     if decision is None or fit.point.blocks is not None:
                         decision = bank.mix_product(fit.point.weights, fit.point.beta)
-                    values.append(np.asarray(decision + fit.certificate.intercept))
+                    known_values = np.asarray(decision + fit.certificate.intercept)
+                    left = (
+                        left_out_values(problem, fit.point, known_values) if self.one_by_one else known_values
+                    )
+                    values.append(left)
                 facts = {
                     "n_iter": max(fit.n_iter for fit in fits),
                     "passes": sum(fit.passes for fit in fits),
@@ -287,8 +326,9 @@ class Search:
                 for pair in sorted(kinds)
             ]
         )
-        # cut short, there may be no time for more than the point where the search ended
-        starts = self.points[best] if self.stops.used_up else [None] * len(self.tasks)
+        # cut short, there may be no time for more than the point where the search ended; one by one, it is near
+        ended = self.one_by_one or self.stops.used_up
+        starts = self.points[best] if ended else [None] * len(self.tasks)
         tasks = [
             replace(task, norm=self.plans[place].norm, C=float(C), start=start)
             for task, start in zip(self.tasks, starts, strict=True)
@@ -403,6 +443,45 @@ def norm_plans(
             if not fitting:
                 raise
     return plans or [plan]
+
+
+def two_step_plan(plan: Plan, bound: Bound, task: Task, Cs: Array, splits: Splits) -> Plan | None:
+    """Return the plan with weights of two-step ridge regression, where kernels of pairs have identity on both sides.
+
+    The kernel is ``(A + sigma I) (x) (B + tau I)``, A and B the mean kernels of both sides.  On a whole grid under the
+    squared loss sigma and tau are those of the least error in what the folds leave out, by closed forms; else .1.
+    """
+    bank = bound.bank
+    if not isinstance(bank, PairBank) or bank.storage.symmetry:
+        return None
+    store, kernels = bank.storage, cast(Any, bound.training.kernels)
+    sides: list[Array] = []
+    shares: list[Array] = []
+    for k, (stack, objects) in enumerate(((store.left, store.at.rows), (store.right, store.at.cols))):
+        family = {store.terms[t, k]: (one.left, one.right)[k].family for t, one in enumerate(kernels)}
+        same = np.array([family[i] == "identity" for i in range(len(stack))])
+        # a constant on both sides would be missed but for an intercept
+        taken = np.array([family[i] != "constant" or plan.fit_intercept for i in range(len(stack))]) & ~same
+        if not same.any() or not taken.any():
+            return None
+        means = np.diagonal(stack, axis1=1, axis2=2)[:, objects].mean(axis=1)
+        share = taken / np.where(means > 0, means, 1.0) / np.count_nonzero(taken)
+        sides.append(np.tensordot(share, stack, axes=1))
+        shares.append(np.stack([share, same]))
+    sigma, tau = 0.1, 0.1
+    whole = store.n == store.at.shape[0] * store.at.shape[1] and np.all(store.at.shares == 1.0)
+    plain = store.origin is None or plan.fit_intercept  # an intercept takes up what centring does
+    if whole and plain and task.loss.least_squares and np.ptp(task.weight) == 0.0:
+        train, test = splits[0]
+        new = [not np.isin(objects[test], objects[train]).any() for objects in (store.at.rows, store.at.cols)]
+        setting = ("both" if new[1] else "left") if new[0] else "right" if new[1] else "pairs"
+        grid, Y = GridKernel.of(*sides), store.at.matrix(task.y)
+        tau, sigma = grid.best_ridges(Y, 0.5 / (Cs * task.weight[0]), setting, plan.fit_intercept)
+    ones, others = np.array([1.0, sigma]) @ shares[0], np.array([1.0, tau]) @ shares[1]
+    weights = ones[store.terms[:, 0]] * others[store.terms[:, 1]]
+    return plan.with_norm(
+        TwoStep(np.divide(weights, store.scale, out=np.zeros(store.m), where=store.scale > 0))
+    )
 
 
 def refuse_undefined_scores(

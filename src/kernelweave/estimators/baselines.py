@@ -295,10 +295,9 @@ class _MeanKernelRidge(BaseMKL):
             leave_one_out(K, task.y, intercept=plan.fit_intercept, weight=task.weight) for task in tasks
         ]
         self.Cs_ = left_out[0].Cs
-        self.loo_errors_ = (
-            left_out[0].errors if len(tasks) == 1 else np.stack([errors.errors for errors in left_out])
-        )
-        return [replace(task, C=errors.C) for task, errors in zip(tasks, left_out, strict=True)]
+        errors = [one.errors for one in left_out]
+        self.loo_errors_ = errors[0] if len(errors) == 1 else np.stack(errors)
+        return [replace(task, C=one.C) for task, one in zip(tasks, left_out, strict=True)]
 
 
 @settled(loss="squared", norm="uniform", C=1.0)

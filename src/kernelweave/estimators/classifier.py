@@ -18,6 +18,7 @@ from .._estimating import (
     available_where,
     check_two_classes,
     class_columns,
+    codes_of,
     constant_prediction,
     encode_classes,
     one_column,
@@ -32,6 +33,7 @@ from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..kernels import n_samples
 from ..losses import Loss, make_loss
+from ..losses import registry as losses
 from ..solvers.online import Obscure, Stream
 from ..views import warn_of_classes
 from ._base import BaseMKL
@@ -94,11 +96,6 @@ class Labelled:
     def several_labels(self) -> bool:
         """Whether samples have any number of labels, instead of one class."""
         return self.codes.ndim == 2
-
-
-def codes_of(values: Array) -> Codes:
-    """Return the positions of the classes that decision values mean."""
-    return (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
 
 
 class MKLClassifier(ClassifierMixin, BaseMKL):
@@ -538,7 +535,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        with suppress(ValueError):  # of a loss that is none
-            loss = make_loss(self.loss)
+        with suppress(ValueError, AttributeError):  # of a loss that is none
+            loss = losses[self.loss] if isinstance(self.loss, str) else self.loss
             tags.classifier_tags.multi_label = self._takes_labels and not (loss.joint or loss.ordered)
         return tags

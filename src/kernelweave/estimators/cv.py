@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score, check_scoring
+from sklearn.metrics import check_scoring
 
 from .._components import check_switch, store_parameters
 from .._estimating import (
@@ -36,6 +36,7 @@ from ._parameters import (
     ClassWeights,
     Codes,
     Column,
+    Device,
     FileName,
     FoldsLike,
     KernelsLike,
@@ -52,6 +53,7 @@ from ._search import (
     folds_of,
     norm_plans,
     refuse_centred_cosine,
+    refuse_left_out,
     refuse_undefined_scores,
     shares_of_search,
 )
@@ -170,9 +172,9 @@ def checked_Cs(Cs: ArrayLike) -> Array:
 class MKLClassifierCV(MKLClassifier):
     """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
 
-    The bank is computed once: a fold is the same problem with its held-out samples at weight zero.  Kernels are
-    normalised on the samples of the fold; where they learn more from samples than a factor (relative widths, centring)
-    the bank is rebuilt for every fold.
+    The bank is computed once, on a ``device`` too: a fold is the same problem with its held-out samples at weight zero.
+    Kernels are normalised on the samples of the fold; where they learn more from samples than a factor (relative
+    widths, centring) the bank is rebuilt for every fold.
 
     Parameters
     ----------
@@ -183,11 +185,13 @@ class MKLClassifierCV(MKLClassifier):
     norms : sequence of norms, optional
         Norms to choose among; by default only ``norm``.  ``norm`` (or the first of them, where it is not among them) is
         kept unless another is ahead of it by more than a standard error of the difference over the folds.
-    cv : int, splitter or iterable, default=None
+    cv : int, splitter, iterable or "loo", default=None
         As in scikit-learn, but that the folds of a number (None is 5) are shuffled: for rows that follow each other in
-        time, or come in groups, give a splitter.
+        time, or come in groups, give a splitter.  ``"loo"``, for two classes, leaves samples out one by one without
+        refits, at about a fifth of the fits (Notes).
     scoring : str or callable, default=None
-        As in scikit-learn; None is the accuracy.  Every held-out sample counts once, whatever its weight.
+        As in scikit-learn; None is the accuracy, and with ``cv="loo"`` the log loss.  Every held-out sample counts
+        once, whatever its weight.
     probability : bool, default=True
         Whether the decision values of held-out samples at the chosen pair give ``predict_proba``, for any loss and
         without another fit.  Without, ``predict_proba`` is that of the loss, where it has one.
@@ -233,6 +237,12 @@ class MKLClassifierCV(MKLClassifier):
     the positive number that makes the log loss of all its held-out samples smallest (of several classes the
     cross-entropy of the softmax).  The loss is the mean over the folds, and every sample counts once.  With several
     ``norms``, ``norm`` is kept where it is tied with another; ties among the others are broken in the same way.
+
+    With ``cv="loo"`` one fit of every C, on all samples, says what each sample's decision value would be without it: a
+    Newton step of a smooth loss, the span estimate of Vapnik and Chapelle (2000) of the hinge.  C is then chosen by the
+    log loss of these values, scaled as above, or by ``scoring``.  The kernel weights are those of all samples, which
+    have seen the one that is left out: of many more kernels than samples take folds.  Twins of a sample, and others of
+    its group, stay where they are.
 
     Probabilities are a sigmoid (two classes) or the softmax (several) of the decision values times a number, which is
     learnt on what every sample got from the fold that held it out, by Platt's method with scikit-learn's parts
@@ -288,6 +298,7 @@ class MKLClassifierCV(MKLClassifier):
         dtype: DTypeLike = "float64",
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
+        device: Device = None,
     ) -> None:
         store_parameters(self, locals())
 
@@ -313,7 +324,7 @@ class MKLClassifierCV(MKLClassifier):
         refuse_centred_cosine(plan, "MKLClassifier")
         plans = norm_plans(plan, self.norms, labelled.training)
         codes = labelled.codes
-        splits = folds_of(self.cv, codes, True, plan.seed, groups, labelled.training.samples)
+        splits = folds_of(self.cv, codes, True, plan.seed, groups, labelled.training.samples, one_by_one=True)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])
             if gone.size and not labelled.several_labels:
@@ -323,11 +334,20 @@ class MKLClassifierCV(MKLClassifier):
                     "leave out or merge classes of so few samples, or use other folds (stratified, or fewer)"
                 )
 
+        one_by_one = isinstance(self.cv, str)
+        if one_by_one and (labelled.several_labels or len(self.classes_) != 2):
+            raise ValueError(
+                f"cv='loo' is for two classes, and y has {len(self.classes_)} "
+                f"{'labels' if labelled.several_labels else 'classes'}: take folds, such as cv=5"
+            )
+
         def score(values: Array, held_out: Codes) -> dict[str, float]:
             y = codes[held_out] if labelled.several_labels else self.classes_[codes[held_out]]
             known = _KnownDecisions(values, self.classes_, labelled.several_labels)
             if self.scoring is None:
-                return {"score": float(accuracy_score(y, known.predict(values)))}
+                correct = known.predict(values) == y  # accuracy_score takes as long as a fit of the path
+                right = {"score": float(np.mean(correct.reshape(len(y), -1).all(axis=1)))}
+                return right | ({"log_loss": _log_loss(codes, [(held_out, values)])} if one_by_one else {})
             return {"score": float(check_scoring(known, self.scoring)(known, np.zeros((y.size, 1)), y))}
 
         if self.scoring is not None:  # every sample has its share of the accuracy
@@ -337,10 +357,12 @@ class MKLClassifierCV(MKLClassifier):
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
         default = labels.index(own) if own in labels else 0
         bound = bind(labelled.training, plan.bank)
+        if one_by_one:
+            refuse_left_out(plan, tasks[0], bound)
         search = Search(
             bound, tasks, plans, Cs, splits, score,
             lambda folds: _log_loss(codes, folds),
-            stops, default,
+            stops, default, "log_loss", one_by_one=one_by_one,
         )  # fmt: skip
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score

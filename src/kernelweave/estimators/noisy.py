@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._components import check_choice, check_switch, check_whole, nearest, store_parameters
+from .._components import check_choice, check_switch, check_whole, is_number, nearest, store_parameters
 from .._estimating import TimeShares, one_fit, warn_of_findings
 from .._fitted import FittedModel, set_optional
 from .._typing import Array
@@ -287,8 +287,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
             raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
         count = 1.0 if self.suspect_weight is None else self.suspect_weight
-        number = isinstance(count, int | float | np.integer | np.floating) and not isinstance(count, bool)
-        if not (number and 0.0 <= count <= 1.0):
+        if not (is_number(count) and 0.0 <= count <= 1.0):
             raise ValueError(
                 f"suspect_weight must be a share in [0, 1]: 0 leaves suspected labels out, 1 is no filter; got "
                 f"{self.suspect_weight!r}"
@@ -418,9 +417,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         return fitted
 
 
-def _check_rate(name: str, rate: object) -> None:
-    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not (number and 0.0 <= float(rate) < 0.5):  # type: ignore[arg-type]
+def _check_rate(name: str, rate: Any) -> None:
+    if not (is_number(rate) and 0.0 <= rate < 0.5):
         raise ValueError(
             f"{name} must be a share in [0, 0.5), got {rate!r}: from one half on, labels say nothing or the opposite"
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -26,6 +26,7 @@ from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
 from ..kernels.pairwise import only_identity
 from ..losses import Loss, make_loss
+from ..losses import registry as losses
 from ..solvers import final_status
 from ._base import BaseMKL, facts_of
 from ._bind import Bound, bind, nuisance_kernels
@@ -67,8 +68,10 @@ from ._search import (
     folds_of,
     norm_plans,
     refuse_centred_cosine,
+    refuse_left_out,
     refuse_undefined_scores,
     shares_of_search,
+    two_step_plan,
 )
 from .cv import checked_Cs
 
@@ -272,18 +275,17 @@ callback, verbose, random_state, storage, dtype, memory_budget, n_jobs, device :
         known = np.isfinite(y)
         columns = [np.where(known[:, k], y[:, k], 0.0) for k in range(y.shape[1])]
         return [
-            Task(
-                column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure
-            )
-            for k, column in enumerate(columns)
+            Task(own, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target", exposure=exposure)
+            for k, own in enumerate(columns)
         ]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
-        with suppress(ValueError):  # of a loss that is none
-            tags.target_tags.positive_only = make_loss(self.loss).not_negative
+        with suppress(ValueError, AttributeError):  # of a loss that is none
+            loss = losses[self.loss] if isinstance(self.loss, str) else self.loss
+            tags.target_tags.positive_only = loss.not_negative
         return tags
 
     @lazily
@@ -383,9 +385,11 @@ class MKLRegressorCV(MKLRegressor):
         error is the squared one, or that of a loss for quantiles (pinball loss), outliers (Huber's) or counts (Poisson
         deviance), with D2 in the place of R2 (see ``score``).  Where the scores of pairs of norm and C are equal the
         error decides, then the smallest C.
-    cv : int, splitter or iterable, default=None
+    cv : int, splitter, iterable or "loo", default=None
         Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
-        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
+        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.  ``"loo"``, of the convex criterion with
+        the squared loss, leaves samples out one by one in closed form, from one fit of every C on all samples, whose
+        kernel weights it keeps.
     nuisance : str, int or sequence of them, optional
         Kernels, by name, view or position, that are left out at prediction, for the criteria by evidence: what belongs
         to the subject, the batch or the session of a sample and not to a new one.  They keep their ``weights_``.
@@ -394,7 +398,7 @@ class MKLRegressorCV(MKLRegressor):
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together, by default as memory allows; no effect on the answer.
     device : {"cuda", "cpu"}, optional
-        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
+        Where torch chooses weights by evidence, or keeps the kernels that all folds share; None is NumPy in memory.
     **others
         As for ``MKLRegressor``, but ``C``.  Kernels are centred by default.  ``missing`` goes with the criteria
         ``convex``, whose folds are completed by their own training samples, and ``reml``.
@@ -527,7 +531,10 @@ class MKLRegressorCV(MKLRegressor):
         self.criterion_ = self.criterion
         for name in FOUND_BY_CRITERION:
             set_optional(self, name, None)
-        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples)
+        splits = partial(
+            folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups, training.samples,
+            self.criterion == "convex",
+        )  # fmt: skip
         if self.criterion == "convex":
             tasks = self._tasks(Y, weight, plan, known)
             self._fit_convex(self._searches(training, plan, tasks, splits()), plan)
@@ -558,12 +565,12 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(f"leave_one_out=True goes with criterion='convex', not {self.criterion!r}")
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if isinstance(self.cv, str) and not plan.loss.least_squares:
+                raise ValueError(
+                    f"cv='loo' has a closed form for loss='squared' alone, not {plan.loss!r}: take folds"
+                )
             if self.nuisance is not None:
                 raise ValueError("nuisance kernels go with the criteria by evidence: reml, loo or folds")
-            if self.device is not None:
-                raise ValueError(
-                    "a device goes with the criteria by evidence; for convex problems take MKLRegressor(device=...)"
-                )
             return
         if plan.bank.missing != "error" and self.criterion != "reml":
             raise ValueError(
@@ -593,20 +600,26 @@ class MKLRegressorCV(MKLRegressor):
         # of new objects in pairs, what was learnt of others says little: equal weights unless others are clearly better
         even = [k for k, one in enumerate(plans) if one.norm.fixed]
         default = even[0] if even and open_norm and training.kind == "pairs" else None
-        stops = shares_of_search(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks))
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             for task in tasks:
                 refuse_undefined_scores(
                     partial(self._scores_of, task), [task], splits, f"scoring={self.scoring!r}",
                     "neg_mean_squared_error",
                 )  # fmt: skip
-        bound = bind(training, plan.bank)
+        bound, one_by_one = bind(training, plan.bank), isinstance(self.cv, str)
+        if one_by_one:
+            refuse_left_out(plan, tasks[0], bound)
+        tasks = _settled(tasks, bound.bank)
+        two_step = open_norm and not one_by_one
+        others = [two_step_plan(plan, bound, task, Cs, splits) if two_step else None for task in tasks]
+        tried = [plans if other is None else [*plans, other] for other in others]
+        stops = shares_of_search(plan.stop, len(splits) * len(Cs) * sum(map(len, tried)))
         return [
             Search(
-                bound, [task], plans, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
-                default, task.loss.error,
+                bound, [task], own, Cs, splits, partial(self._scores_of, task), partial(_mean_error, task), stops,
+                default, task.loss.error, one_by_one=one_by_one,
             )
-            for task in _settled(tasks, bound.bank)
+            for task, own in zip(tasks, tried, strict=True)
         ]  # fmt: skip
 
     def _fit_convex(self, searches: list[Search], plan: Plan) -> None:
@@ -647,7 +660,7 @@ class MKLRegressorCV(MKLRegressor):
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in fitted.certificates or ()])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
-        self._keep_table(scores, scores, 0.5 / C, own, np.nan, gaps, status)
+        self._keep_table(own, scores, scores, alpha=0.5 / C, slope=np.nan, relative_gap=gaps, status=status)
         warn_of_findings(warned_of, GridEndWarning)
 
     def _held_out(self, task: Task, chosen: SearchResult) -> tuple[float, Array | float]:
@@ -695,7 +708,8 @@ class MKLRegressorCV(MKLRegressor):
         self.scores_, self.best_score_ = (np.nan if single else np.full(len(tasks), np.nan)), np.nan
         weights = np.atleast_2d(fitted.weights)
         alpha = np.array([0.5 / task.C for task in tasks])
-        self._keep_table(np.exp(value), np.full(len(tasks), np.nan), alpha, weights, slope, gaps, status)
+        columns = {"alpha": alpha, "slope": slope, "relative_gap": gaps, "status": status}
+        self._keep_table(weights, np.exp(value), np.nan, **columns)
         if single:
             variance = noise[0] * np.append(choices[0].point.d, 1.0)
             self._keep_components({"variance": variance, "share": variance / variance.sum()})
@@ -718,9 +732,8 @@ class MKLRegressorCV(MKLRegressor):
         status, ended = self._ended(choice.status, evidence.gaps, tol, evidence.steps)
         self.alpha_ = shown(evidence.alpha)
         self.scores_, self.best_score_ = shown(choice.score), float(np.mean(choice.score))
-        self._keep_table(
-            choice.value, choice.score, evidence.alpha, evidence.weights, choice.slope, evidence.gaps, status
-        )
+        columns = {"alpha": evidence.alpha, "slope": choice.slope, "relative_gap": evidence.gaps}
+        self._keep_table(evidence.weights, choice.value, choice.score, **columns, status=status)
         weights = evidence.weights if Y.ndim == 2 else evidence.weights[0]
         beta, intercept = shown(evidence.beta), shown(evidence.intercept)
         spread = None
@@ -760,29 +773,11 @@ class MKLRegressorCV(MKLRegressor):
         index = pd.Index([*self.kernel_names_, "noise"], name="component")
         self.variance_components_ = pd.DataFrame(columns, index=index)
 
-    def _keep_table(
-        self,
-        value: Array,
-        score: Array,
-        alpha: Array,
-        weights: Array,
-        slope: Array | float,
-        gap: Array,
-        status: NDArray[np.object_],
-    ) -> None:
+    def _keep_table(self, weights: Array, value: Array, score: Array | float, **columns: Any) -> None:
         import pandas as pd
 
-        self.targets_ = pd.DataFrame(
-            {
-                self.criterion: value,
-                "score": score,
-                "alpha": alpha,
-                "active_kernels": np.count_nonzero(weights, axis=1),
-                "slope": slope,
-                "relative_gap": gap,
-                "status": status,
-            }
-        )
+        self.targets_ = pd.DataFrame({self.criterion: value, "score": score} | columns)
+        self.targets_.insert(3, "active_kernels", np.count_nonzero(weights, axis=1))
 
 
 def checked_offset(offset: Column, n: int) -> Array | None:

@@ -80,8 +80,8 @@ class SubsetFits:
             made = [make_norm(norm) for norm in tried if not (isinstance(norm, str) and norm == "auto")]
             others = copy(self)
             others.bound = self.bound
-            norm = next(norm for norm in made if norm.label == label)
-            others.norm = norm_of_kernels(norm, self.training)
+            bound = [norm_of_kernels(norm, self.training) for norm in made]
+            others.norm = next(norm for norm in bound if norm.label == label)
             others.tasks = [replace(task, C=C) for task in self.tasks]
             return others.scores(subsets, splits)
         if not is_classifier(self.estimator):

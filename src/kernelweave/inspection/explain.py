@@ -125,14 +125,8 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
     else:
         offset = estimator.intercept_
     sooner = 1.0 if getattr(getattr(estimator, "loss_", None), "proportional", True) else -1.0
-    return Contributions(
-        values,
-        offset,
-        np.asarray(estimator.kernel_names_, dtype=object),
-        kernel_views(model, views),
-        classes,
-        sooner,
-    )
+    names = np.asarray(estimator.kernel_names_, dtype=object)
+    return Contributions(values, offset, names, kernel_views(model, views), classes, sooner)
 
 
 def feature_weights(model: Any) -> Any:
@@ -298,6 +292,5 @@ def shapley_values(model: Any, X: Any, background: Any = None, *, views: Any = N
     parts = contributions(model, X, views=views)
     against = parts if background is None else contributions(model, background, views=views)
     mean = against.by_view().mean(axis=0)
-    return ShapleyValues(
-        parts.by_view() - mean, mean.sum(axis=0) + parts.intercept, parts.view_names, parts.classes
-    )
+    base = mean.sum(axis=0) + parts.intercept
+    return ShapleyValues(parts.by_view() - mean, base, parts.view_names, parts.classes)

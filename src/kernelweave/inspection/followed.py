@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from .._typing import Array
-from ..metrics import kaplan_meier
+from ..metrics import curves_of, kaplan_meier
 from .views import paired, predicts_survival
 
 
@@ -83,7 +83,11 @@ def calibration(
         raise ValueError("no sample has the event: there is nothing to calibrate by")
     quartiles = np.unique(np.quantile(y["time"][y["event"]], [0.25, 0.5, 0.75]))
     at = quartiles if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    survived = np.array([curve(at) for curve in model.predict_survival_function(X, **given_strata(strata))])
+    return calibrated(y, np.array([curve(at) for curve in curves_of(model, X, strata)]), at, n_groups)
+
+
+def calibrated(y: NDArray[Any], survived: Array, at: Array, n_groups: int) -> Any:
+    """Return the table of ``calibration`` from predicted probabilities, ``(n, k)``."""
     rows = []
     for k, horizon in enumerate(at):
         group = risk_groups(survived[:, k], n_groups)
@@ -124,10 +128,5 @@ def martingale_residuals(model: Any, X: Any, y: Any, *, strata: Any = None) -> A
     True
     """
     X, y = _followed(model, X, y)
-    curves = model.predict_cumulative_hazard_function(X, **given_strata(strata))
+    curves = curves_of(model, X, strata, hazard=True)
     return y["event"] - np.array([curve(time) for curve, time in zip(curves, y["time"], strict=True)])
-
-
-def given_strata(strata: Any) -> dict[str, Any]:
-    """Return the arguments of methods that take strata: none where there are none."""
-    return {} if strata is None else {"strata": strata}

@@ -44,12 +44,13 @@ def paired(model: Any, X: Any, y: Any, cut: bool = False) -> tuple[Any, np.ndarr
                 "precomputed matrices cannot be cut into parts by sample: use kernels.held(stack) with sample indices "
                 "as X"
             )
-        return X, _as_array(model, y)
+        return X, as_targets(model, y)
     X, y = samples_and_targets(X, y)
-    return (as_views(X) if is_views(X, len(y)) else X), _as_array(model, y)
+    return (as_views(X) if is_views(X, len(y)) else X), as_targets(model, y)
 
 
-def _as_array(model: Any, y: Any) -> np.ndarray:
+def as_targets(model: Any, y: Any) -> np.ndarray:
+    """Return targets as an array: of a model of survival as ``kernelweave.survival`` makes them."""
     targets = survival(*read_survival(y)) if predicts_survival(model) else np.asarray(y)
     if is_classifier(model) and targets.ndim > 1 and targets.shape[1] > 1:
         raise ValueError(
@@ -164,9 +165,9 @@ class TiedViews:
     choices : DataFrame
         ``norm``, ``C``, ``score``, ``tie`` of each, as in ``ties_``.
     names : list of str
-        The views.
+        The views; without those of which no weight was learnt, unless none was.
     shares : array of shape (choices, views)
-        Their weights as shares of their sum, of fits on all samples.
+        Their learnt weights as shares of their sum, of fits on all samples.
     """
 
     choices: Any
@@ -227,8 +228,12 @@ def tied_views(model: Any) -> TiedViews | None:
     if weights is None or choices is None or len(choices) < 2 or "target" in choices:
         return None
     groups = np.array([str(group) for group in kernel_groups(model)], dtype=object)
-    names = list(dict.fromkeys(groups.tolist()))
+    learnt = np.asarray(FittedModel.of(estimator).learnt_kernels, dtype=bool)
+    learnt = learnt if learnt.any() else ~learnt
+    names = list(dict.fromkeys(groups[learnt].tolist()))
     if len(names) < 2:
         return None
-    shares = np.stack([np.asarray(weights)[:, groups == name].sum(axis=1) for name in names], axis=1)
-    return TiedViews(choices, names, shares)
+    own = np.where(learnt, np.asarray(weights), 0.0)
+    return TiedViews(
+        choices, names, as_shares(np.stack([own[:, groups == name].sum(axis=1) for name in names], axis=1))
+    )

@@ -147,26 +147,19 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
         bare, kernels = kernels, []
         for placed, together in groupby(bare, key=lambda kernel: kernel._picks_columns):
             run = list(together)
-            if not placed:
-                taken = [
-                    [
-                        view
-                        for view in schema.views
-                        if (kernel.takes_objects if view in schema.of_objects else kernel.takes_numbers)
-                    ]
-                    for kernel in run
-                ]
-                if idle := [kernel.name for kernel, views in zip(run, taken, strict=True) if not views]:
-                    raise ValueError(
-                        f"kernel {idle[0]!r} takes none of the views ({', '.join(schema.views)})"
-                    )
-                run = [
-                    OnColumns(kernel, positions, view, single=len(positions) == 1)
-                    for view, positions in schema.views.items()
-                    for kernel, views in zip(run, taken, strict=True)
-                    if view in views
-                ]
-            kernels += run
+            if placed:
+                kernels += run
+                continue
+            on_views = [
+                OnColumns(kernel, positions, view, single=len(positions) == 1)
+                for view, positions in schema.views.items()
+                for kernel in run
+                if (kernel.takes_objects if view in schema.of_objects else kernel.takes_numbers)
+            ]
+            taken = {id(put.kernel) for put in on_views}
+            if idle := [kernel.name for kernel in run if id(kernel) not in taken]:
+                raise ValueError(f"kernel {idle[0]!r} takes none of the views ({', '.join(schema.views)})")
+            kernels += on_views
         reached = frozenset().union(*(kernel.looks_at(schema.n_features or 0) for kernel in kernels))
         lost = [view for view, positions in schema.views.items() if not reached & set(positions)]
         if lost and any(not kernel._picks_columns for kernel in bare):

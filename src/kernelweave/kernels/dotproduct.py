@@ -89,9 +89,8 @@ class Cosine(NumericKernel, registered_as="cosine"):
         """Return the samples scaled to length one; zero rows stay zero."""
         A = self._clean(A)
         # dividing by the largest entry first keeps the squares of tiny and of huge entries representable
-        largest = (
-            abs(A).max(axis=1).toarray().ravel() if sparse.issparse(A) else abs(A).max(axis=1, initial=0)
-        )
+        is_sparse = sparse.issparse(A)
+        largest = abs(A).max(axis=1).toarray().ravel() if is_sparse else abs(A).max(axis=1, initial=0)
         A = _scaled(A, 1.0 / np.where(largest > 0, largest, 1.0))
         lengths = np.sqrt(row_norms(A))
         return _scaled(A, 1.0 / np.where(lengths > 0, lengths, 1.0))

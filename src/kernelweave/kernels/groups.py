@@ -226,10 +226,9 @@ def from_groups(
         plain = plain_columns(names)
         members[str(group)] = own = plain if isinstance(plain, tuple) else (plain,)
         if not own or not all(type(member) in (int, str) for member in own):
-            message = (
+            raise ValueError(
                 f"group {str(group)!r}: a group is a list of names or positions of columns, got {names!r}"
             )
-            raise ValueError(message)
     if len(members) < len(made):
         raise ValueError("groups of the same name: their names must differ as text")
     called = None if columns is None else tuple(map(str, columns))

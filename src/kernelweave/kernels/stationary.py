@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
-from ._kernel import LITTLE, readable, several
+from ._kernel import LITTLE, readable, several, subsample
 from ._numeric import (
     Number,
     Numbers,
@@ -23,7 +23,6 @@ from ._numeric import (
     euclidean,
     family_of,
     sqeuclidean,
-    subsample,
 )
 
 
@@ -40,6 +39,7 @@ class OfDistance(NumericKernel):
 
     decay = True
     for_tables = True
+    settles_on_some = True
     settled = ("scale",)
     _varied = "width"
     _diagonal = 0.0
@@ -143,7 +143,11 @@ def typical(distances: np.ndarray) -> float:
     pairs = distances[np.tri(len(distances), k=-1, dtype=bool)]
     if not np.isfinite(pairs).all():
         raise ValueError("distances between samples overflow: scale the features first (StandardScaler)")
-    median = float(np.median(pairs)) if pairs.size else 0.0
+    median, middle = 0.0, pairs.size // 2
+    if pairs.size:  # np.median would look for two places and for what is not finite
+        pairs.partition(middle)
+        other = pairs[middle] if pairs.size % 2 else pairs[:middle].max()
+        median = 0.5 * float(pairs[middle] + other)
     if median > 0:
         return median
     positive = pairs[pairs > 0]  # most samples coincide on this feature: a sparse count, a dummy variable

@@ -8,6 +8,7 @@ the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from .._components import Component, Registry
 from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
-from .._numerics.resources import by_rows
+from .._numerics.resources import sum_by_rows
 from .._typing import Array, Index
 
 
@@ -204,13 +205,15 @@ class Loss(Component):
 
     def box(self, y: Array, c: Array) -> tuple[Array, Array]:
         """Bounds of the coefficients ``beta = c b``; a sample of weight zero is held at zero."""
-        low, high = self.bounds(y)
         with np.errstate(invalid="ignore"):  # 0 * inf
-            return np.where(c > 0, low * c, 0.0), np.where(c > 0, high * c, 0.0)
+            low, high = (bound * c for bound in self.bounds(y))
+        if np.all(c > 0):
+            return low, high
+        return np.where(c > 0, low, 0.0), np.where(c > 0, high, 0.0)
 
     def total(self, y: Array, f: Array, c: Array) -> float:
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
-        return float(np.sum(by_rows(lambda y, f, c: c * self.value(y, f), y, f, c)))
+        return float(sum_by_rows(lambda y, f, c: np.sum(c * self.value(y, f)), y, f, c))
 
     def total_gradient(self, y: Array, f: Array, c: Array) -> Array:
         """Return the derivative of ``total`` in f."""
@@ -229,7 +232,7 @@ class Loss(Component):
         used = c > 0
         if not np.all(used):
             y, beta, c = y[used], beta[used], c[used]
-        value = float(np.sum(by_rows(lambda y, beta, c: c * -self.conjugate(y, -(beta / c)), y, beta, c)))
+        value = -float(sum_by_rows(lambda y, b, c: np.sum(c * self.conjugate(y, -(b / c))), y, beta, c))
         if np.isfinite(value):
             return value
         # a coefficient at a bound of its box, divided by c, may leave the bounds of the unit coefficient by rounding
@@ -279,13 +282,20 @@ class Loss(Component):
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
 
+        @lru_cache(maxsize=1)  # of one place both are asked for, one after the other
+        def slopes(b: float) -> Array:
+            def sums(y: Array, f: Array, c: Array) -> Array:
+                wanted = (self.gradient, self.curvature) if self.has_curvature else (self.gradient,)
+                return np.array([np.sum(c * of(y, f + b)) for of in wanted])
+
+            return np.asarray(sum_by_rows(sums, y, f, c))
+
         def slope(b: float) -> float:
-            return float(np.sum(by_rows(lambda y, f, c: c * self.gradient(y, f + b), y, f, c)))
+            return float(slopes(b)[0])
 
-        def bend(b: float) -> float:
-            return float(np.sum(by_rows(lambda y, f, c: c * self.curvature(y, f + b), y, f, c)))
-
-        return smooth_root(slope, bend) if self.has_curvature else monotone_root(slope)
+        return (
+            smooth_root(slope, lambda b: float(slopes(b)[1])) if self.has_curvature else monotone_root(slope)
+        )
 
 
 def make_loss(loss: Any) -> Loss:

@@ -31,7 +31,8 @@ class MarginLoss(Loss):
         return np.where((a >= 0) & (a <= self.most), charge, np.inf)
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
-        return np.where(y < 0, -self.most, 0.0), np.where(y > 0, self.most, 0.0)
+        signed = self.most * y
+        return np.minimum(signed, 0.0), np.maximum(signed, 0.0)
 
 
 class Hinge(MarginLoss, registered_as="hinge"):
@@ -45,12 +46,13 @@ class Hinge(MarginLoss, registered_as="hinge"):
     """
 
     joint_form: ClassVar[str | None] = "multiclass_hinge"
+    portable = True
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.maximum(0.0, 1.0 - y * f)
+        return between(1.0 - y * f, 0.0)
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return np.where(y * f < 1.0, -y, 0.0)
+        return -y * (y * f < 1.0)
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         # 1 - y (f + b) changes sign at b = y - f, where the slope gains c

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from .._numerics.intercepts import best_softmax_shift, log_sums, probabilities
+from .._numerics.namespace import namespace
 from .._numerics.projections import balance_rows, project_rows
 from .._typing import Array
 from ._base import Loss
@@ -36,22 +37,22 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
 
     tasks = frozenset({"classification"})
     joint = True
+    portable = True
 
     def scores(self, y: Array, f: Array) -> Array:
         """``f_k + [k != own]``: the loss is the largest of these less ``f_own``."""
         return f + (y < 0)
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.max(self.scores(y, f), axis=1) - f[np.arange(f.shape[0]), own_class(y)]
+        xp = namespace(f)
+        return xp.max(self.scores(y, f), axis=1) - xp.where(y > 0, f, 0.0 * y).sum(axis=1)
 
     def gradient(self, y: Array, f: Array) -> Array:
-        rows = np.arange(f.shape[0])
-        out = np.zeros_like(f)
+        xp = namespace(f)
+        worst = xp.argmax(self.scores(y, f), axis=1)
+        hit = xp.cumsum(xp.ones_like(f), axis=1) - 1.0 == worst[:, None]
         # at a tie the own class wins, so that a loss of zero has no gradient
-        worst = np.where(self.value(y, f) > 0, np.argmax(self.scores(y, f), axis=1), own_class(y))
-        out[rows, worst] += 1.0
-        out[rows, own_class(y)] -= 1.0
-        return out
+        return xp.where(self.value(y, f)[:, None] > 0, 1.0 * hit - 1.0 * (y > 0), 0.0 * y)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         own = u[np.arange(u.shape[0]), own_class(y)]
@@ -101,6 +102,7 @@ class Multinomial(MulticlassHinge, registered_as="multinomial"):
     array([0.6931])
     """
 
+    portable = False
     #: largest eigenvalue of ``diag(p) - p p'``
     smoothness = 0.5
     has_curvature = True

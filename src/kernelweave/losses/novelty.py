@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._components import is_number
 from .._numerics.projections import project_box_sum
 from .._typing import Array
 from ._base import DualBudget, Loss, QuadraticDual
@@ -37,7 +38,7 @@ class OneClass(Loss):
         self.nu = nu
 
     def check(self) -> None:
-        if not (isinstance(self.nu, int | float | np.integer | np.floating) and 0.0 < self.nu <= 1.0):
+        if not (is_number(self.nu) and 0.0 < self.nu <= 1.0):
             raise ValueError(f"nu must be a share in (0, 1], got {self.nu!r}")
 
     def value(self, y: Array, f: Array) -> Array:

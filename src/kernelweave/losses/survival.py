@@ -20,6 +20,9 @@ class SurvivalLoss(Loss):
     tasks = frozenset({"survival"})
     #: whether f multiplies the hazard, ``h(t) = h_0(t) exp(f)``; if not it is a log time, ``t = t_0 exp(f)``
     proportional: ClassVar[bool] = True
+    error = "loss"
+    #: what the negative loss of held-out samples is called
+    held_out_score: ClassVar[str] = "minus the loss"
 
     def encode(self, time: Array, event: NDArray[np.bool_], stratum: NDArray[np.intp]) -> Array:
         """Return the targets of times and events; ``stratum`` numbers the groups that have a baseline of their own."""
@@ -46,6 +49,7 @@ class Cox(SurvivalLoss, registered_as="cox"):
     has_curvature = True
     coupled = True
     unit_name = "nats per event"
+    held_out_score = "log partial likelihood per event"
 
     def encode(self, time: Array, event: NDArray[np.bool_], stratum: NDArray[np.intp]) -> Array:
         # the whole part of |y| is the stratum, from 1 on, and the rest the rank of the time: exact in binary

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
-
+from .._components import is_number
 from ._base import Norm, registry
 from .elastic import Elastic, ElasticBlocks, ElasticNet
 from .fixed import Fixed, FixedParts, Uniform
@@ -51,7 +50,7 @@ def make_norm(norm: Any) -> Norm:
     """
     if isinstance(norm, str) and norm not in registry and re.fullmatch(r"l(\d+(\.\d*)?|inf)", norm):
         norm = float(norm[1:])  # as its label is written
-    if isinstance(norm, int | float | np.integer | np.floating) and not isinstance(norm, bool):
+    if is_number(norm):
         p = float(norm)
         made: Norm = L1() if p == 1.0 else Lp(p=p)
         made.check(1)

@@ -20,11 +20,6 @@ from .._typing import Array
 registry: Registry[Norm] = Registry("norm", "kernelweave.norms")
 
 
-def is_number(value: object) -> bool:
-    """Whether a parameter is a real number, and not a truth value."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
 def p_norm(values: Array, p: float) -> float:
     """``|v|_p`` of ``v >= 0``; powers are of shares of the largest entry, so that none overflows."""
     top = float(np.max(values, initial=0.0))

@@ -7,10 +7,11 @@ from operator import attrgetter
 
 import numpy as np
 
+from .._components import is_number
 from .._numerics.intercepts import monotone_root
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm, is_number, p_norm
+from ._base import Norm, p_norm
 from .lp import Block
 
 

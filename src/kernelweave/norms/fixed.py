@@ -64,6 +64,13 @@ class Fixed(Norm):
         return Fixed(self._weights(0)[kernels])
 
 
+class TwoStep(Fixed):
+    """Weights ``u_i v_j`` of pairs with which ridge regression is that of one side after the other, and near ones."""
+
+    label_text = "two-step"
+    rule_text = "they are those of two-step ridge regression"
+
+
 class Uniform(Fixed, registered_as="uniform"):
     """The mean kernel: weights 1/m, nothing learnt."""
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._components import nearest
+from .._components import is_number, nearest
 from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm, is_number, p_norm
+from ._base import Norm, p_norm
 from .lp import Lp
 from .simplex import L1
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._components import is_number
 from .._numerics.intercepts import monotone_root
 from .._numerics.projections import project_lp_ball, shrink_power
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Norm, is_number, p_norm
+from ._base import Norm, p_norm
 from .simplex import L1
 
 
@@ -47,7 +48,7 @@ class Lp(Norm, registered_as="lp"):
         return f"non-negative weights whose {self.p:g}-norm is at most one"
 
     def check(self, m: int) -> None:
-        if not (isinstance(self.p, int | float | np.number) and self.p > 1.0):
+        if not (is_number(self.p) and self.p > 1.0):
             raise ValueError(
                 f"Lp needs p > 1, got {self.p!r}; p = 1 is norm='l1'. p is Kloft's exponent on the weights; "
                 "for the block exponent r use kernelweave.norms.Block(r)"
@@ -140,7 +141,7 @@ def Block(r: float) -> Norm:
 
     ``Block(1)`` is l1, ``Block(2)`` the sum kernel, ``Block(inf)`` the maximum.
     """
-    if not (isinstance(r, int | float | np.number) and (1.0 <= r <= 2.0 or r == np.inf)):
+    if not (is_number(r) and (1.0 <= r <= 2.0 or r == np.inf)):
         raise ValueError(f"Block needs 1 <= r <= 2 or r = inf, got {r!r}")
     if r in (1.0, np.inf):
         return L1() if r == 1.0 else Maximum()

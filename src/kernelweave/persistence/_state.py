@@ -327,11 +327,8 @@ def _check_completed(learnt: Completion) -> None:
     for one, rows in zip(parts, learnt.rows, strict=True):
         _positions("samples of a part", rows, learnt.n)
         members = np.asarray(one.members)
-        if (
-            members.ndim != 1
-            or members.dtype.kind != "i"
-            or not np.all((members >= -1) & (members < learnt.m))
-        ):
+        inside = members.dtype.kind == "i" and np.all((members >= -1) & (members < learnt.m))
+        if members.ndim != 1 or not inside:
             raise ValueError("kernels of a part are not those of the model")
         if not isinstance(one.scale, MeanScale) or not isinstance(one.bound, BoundKernels):
             raise ValueError("a part of the model was not normalised")

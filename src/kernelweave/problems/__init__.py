@@ -14,11 +14,12 @@ from .certificate import (
 )
 from .curvature import Root
 from .fixed import FixedSolution, solve_fixed
+from .left_out import left_out_values
 from .mkl import MKLProblem, Oracle
 
 __all__ = [
     "UNIT", "Certificate", "FixedSolution", "MKLProblem", "Oracle", "Point", "Root", "forms_doubt", "joined",
-    "relative_gap", "scope_of", "solve_fixed", "values_doubt", "with_certain_bounds",
+    "left_out_values", "relative_gap", "scope_of", "solve_fixed", "values_doubt", "with_certain_bounds",
     "without_crossed_bounds",
 ]  # fmt: skip
 

@@ -334,9 +334,8 @@ def _lowered(problem: MKLProblem, certificate: Certificate, doubt: float) -> Cer
     lower = certificate.dual - doubt
     if lower >= problem.zero_bound:
         return replace(certificate, dual=lower)
-    return replace(
-        certificate, dual=problem.zero_bound, dual_point=np.zeros_like(certificate.dual_point), cuts=None
-    )
+    zero = np.zeros_like(certificate.dual_point)
+    return replace(certificate, dual=problem.zero_bound, dual_point=zero, cuts=None)
 
 
 def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certificate) -> Certificate:

@@ -33,6 +33,8 @@ MOST_STEPS, STEPS_GAP = 50, 1e-2
 #: classes are factorised where that takes no more operations than this, or than so many of these steps: few are taken
 #: where the matrix is well conditioned, and many where it is not
 EXACT_FLOPS, WORTH_STEPS = 1e9, 5
+#: all classes at once are, where that takes no more operations for each than calls for one class alone would
+AT_ONCE = 1e6
 #: share of the rows below which it pays to copy the part of a matrix that they need
 WORTH_A_COPY = 0.8
 #: share of the free coefficients that may end at a bound on the way to other weights, to first order
@@ -61,7 +63,7 @@ class Curvature:
         #: matrix on the free coefficients, products and normals of the constraints there, by column
         self._parts: list[tuple[Array, Array, Array]] = []
         #: which coefficients are free, and their bounds
-        self._moving: tuple[np.ndarray, Array, Array] | None = None
+        self._moving: tuple[Any, Array, Array] | None = None
         self._unread = None if products is not None else (problem, K, inner, rows)
         self._by_products = multiplies_only(K)
         if products is not None:
@@ -76,7 +78,7 @@ class Curvature:
             if factor is None:
                 system = root.sandwich(np.asarray(to_numpy(K), dtype=float))
                 system.flat[:: len(system) + 1] += 1.0
-                factor = _stable_cholesky(system, 1e-15)
+                factor = stable_cholesky(system, 1e-15)
             V = root.transposed(products[:, np.searchsorted(rows, root.order)])
             self._root = Root([RootPart(V.T, factor)], self.m)
             return
@@ -103,11 +105,46 @@ class Curvature:
             # entries of the rows below their bounds, zero for other classes and c for the own, by more than rounding
             bound = c[rows]
             loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+            directions = int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
+            if directions**3 <= 3.0 * AT_ONCE * loose.shape[1]:
+                self._at_once(block, loose, products, rows, problem)
+                return
             of_a_step = 2.0 * rows.size * products.size
-            by_class = factor_flops(loose) <= max(EXACT_FLOPS, WORTH_STEPS * of_a_step)
+            if factor_flops(loose) > max(EXACT_FLOPS, WORTH_STEPS * of_a_step):
+                self._later = partial(_part_by_steps, block, loose, products, problem.fit_intercept)
+                return
+            at_bound = np.where(y[rows] > 0, bound, 0.0)
             self._later = partial(
-                _part_by_class if by_class else _part_by_steps, block, loose, products, problem.fit_intercept
+                self._by_class, block, loose, products, rows, at_bound, problem.fit_intercept
             )
+
+    def _at_once(
+        self, K: Array, loose: np.ndarray, products: Array, rows: np.ndarray, problem: MKLProblem
+    ) -> None:
+        """Gather the directions in which an entry of a row moves, and its own class, or another, gives way."""
+        own = np.argmax(problem.y[rows], axis=1)
+        each = np.arange(rows.size)
+        partner = np.where(loose[each, own], own, np.argmax(loose, axis=1))
+        moves = loose & (np.count_nonzero(loose, axis=1) > 1)[:, None]
+        moves[each, partner] = False
+        at, classes = np.nonzero(moves)
+        signs = np.eye(loose.shape[1])
+        signs = signs[classes] - signs[partner[at]]
+        V = products[:, at, classes] - products[:, at, partner[at]]
+        normals = signs.T if problem.fit_intercept else np.zeros((0, at.size))
+        self._parts = [(K[np.ix_(at, at)] * (signs @ signs.T), V.T, normals)]
+        upper = np.zeros(at.size)  # those that give way are at home where the row sums to zero
+        self._moving = (rows[at], classes), np.full(at.size, -np.inf), upper
+
+    def _by_class(
+        self, K: Array, loose: np.ndarray, products: Array, rows: np.ndarray, upper: Array, intercept: bool
+    ) -> RootPart:
+        """The root from factors of single classes and what ties them in rows and intercepts."""
+        ridge = np.full(loose.shape[0], self._ridge * (float(np.trace(K)) / max(len(K), 1) or 1.0))
+        factors = ClassFactors(K, loose, ridge, 0.0, intercept)
+        upper = factors.gather(upper)
+        self._moving = (rows[factors.at], factors.classes), np.full(upper.size, -np.inf), upper
+        return RootPart(factors.gather(products).T, factors)
 
     @property
     def root(self) -> Root:
@@ -123,7 +160,7 @@ class Curvature:
             for block, V, normals in self._parts:
                 if V.shape[0] == 0:
                     continue
-                factor = _stable_cholesky(block, self._ridge)
+                factor = stable_cholesky(block, self._ridge)
                 taken: list[Array] = []
                 for normal in (factor.solve(normal) for normal in normals):
                     size = float(np.linalg.norm(normal))
@@ -141,7 +178,9 @@ class Curvature:
     @property
     def free(self) -> int:
         """How many directions the coefficients are free to move in; of a smooth loss those that are not zero."""
-        return int(np.count_nonzero(self.inner.beta)) if self._by_products else self.root.shape[0]
+        if self._by_products:
+            return int(np.count_nonzero(self.inner.beta))
+        return sum(part.free for part in self.root.parts)
 
     def ahead(self, shift: Array) -> FixedSolution:
         """Where to start once the weights have moved by ``shift``: where the solution is then, to first order.
@@ -155,7 +194,7 @@ class Curvature:
         free, lower, upper = moving
         moved = beta[free] - root.parts[0].factor.solve(root.times(shift), transposed=True)
         inside = np.count_nonzero((moved >= lower) & (moved <= upper))
-        if 2 * free.size <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * free.size:
+        if 2 * self.free <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * len(moved):
             return self.inner
         out = beta.copy()
         out[free] = np.clip(moved, lower, upper)
@@ -187,13 +226,6 @@ def _gather(
             normals.append(np.where(beyond > 0, y, 0.0)[free])
     V = products[:, np.searchsorted(rows, free)].T
     return free, block, V, np.array(normals).reshape(len(normals), free.size)
-
-
-def _part_by_class(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> RootPart:
-    """The root from factors of single classes and what ties them in rows and intercepts."""
-    ridge = np.full(loose.shape[0], 1e-8 * (float(np.trace(K)) / max(len(K), 1) or 1.0))
-    factors = ClassFactors(K, loose, ridge, 0.0, fit_intercept)
-    return RootPart(factors.gather(products).T, factors)
 
 
 def _part_of(H: Array) -> RootPart:
@@ -272,7 +304,7 @@ def _least_squares_part(
     m, n, _ = products.shape
     block = np.array(K, dtype=float)
     block.flat[:: n + 1] += problem.loss.dual_curvature(problem.y[rows, 0], inner.beta[rows, 0] / c) / c
-    factor = _stable_cholesky(block, 1e-15)
+    factor = stable_cholesky(block, 1e-15)
     columns = np.moveaxis(products, 0, 1).reshape(n, -1)
     solved = factor.solve(columns)
     if problem.fit_intercept:
@@ -296,7 +328,7 @@ def _softmax_part(
     return _part_of(np.einsum("aik,bik->ab", right, system.solve(right, 1e-6)))
 
 
-def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
+def stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
     """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal.
 
     Without any weight on kernels the matrix may be zero: the share is of one then.
@@ -320,6 +352,11 @@ class RootPart(NamedTuple):
     V: Array
     factor: TiledFactor | ClassFactors | None = None
     normals: Sequence[Array] = ()
+
+    @property
+    def free(self) -> int:
+        """Directions in which coefficients are free to move: entries that are tied in rows have fewer."""
+        return self.V.shape[0] - (self.factor.rows if isinstance(self.factor, ClassFactors) else 0)
 
     def solved(self, right: Array) -> Array:
         """``P L^-1 right``, of a vector or of columns."""

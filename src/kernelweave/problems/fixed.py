@@ -77,9 +77,8 @@ class Inner:
         b = loss.best_intercept(y, product, c) if self.fit_intercept else 0.0
         f = product + b
         primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
-        return FixedSolution(
-            beta, product, b, primal, dual, iterations, loss.margin(y, f, c), loss.unit(y, c)
-        )
+        margin, unit = loss.margin(y, f, c), loss.unit(y, c)
+        return FixedSolution(beta, product, b, primal, dual, iterations, margin, unit)
 
 
 def multiplies_only(K: Any) -> bool:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .._numerics.by_class import ClassFactors, factor_flops, loose_sizes
+from .._numerics.by_class import ClassFactors, factor_flops
 from .._numerics.intercepts import probabilities
 from .._numerics.stopping import out_of_time
 from .._typing import Array
@@ -161,6 +161,15 @@ class _Rows:
         upper[np.arange(self.own.size), self.own] = self.bound
         return np.asarray(self.beta < upper)
 
+    def newton_work(self) -> float:
+        """Return the operations in which a round of Newton steps is expected to leave 1/e of the gap."""
+        from .._numerics.rows import count_loose
+
+        n, sizes = self.own.size, np.empty(self.b.size)
+        rows = count_loose(self.beta, self.own, self.bound, sizes)
+        of_classes = float(np.sum(((6.0 * sizes + 100.0) * sizes + 20.0 * n) * sizes))
+        return of_classes + (2.0 * rows + 100.0) * rows * rows + 500.0 * n + OF_A_CLASS * sizes.size
+
     def improve(self, best: FixedSolution, target: float) -> FixedSolution:
         """Go on from the present point, with bounds ``best``, until the gap is reached or nothing more is gained."""
         if best.relative_gap > target:
@@ -187,7 +196,7 @@ class _Rows:
             return best
         n, (primal, dual) = self.own.size, (best.primal, best.dual)
         rows, scores, multipliers = self.beta.copy(), self.product.copy(), self.b.copy()
-        gaps, work = [best.relative_gap], 0.0
+        gaps, work, window = [best.relative_gap], 0.0, MEASURED
         for attempt in range(MOST_EPOCHS // EPOCHS):
             goal = 0.3 * target * max(abs(primal), abs(dual))
             moved = ascend(
@@ -207,10 +216,10 @@ class _Rows:
             if gaps[-1] <= target or moved == 0 or out_of_time():
                 break
             work += 6.0 * moved * n
-            if attempt + 1 < MEASURED:
+            if attempt + 1 < window:
                 continue
             # progress is not even: what counts are as many attempts as cost half of what Newton's method would
-            other, each = newton_work(self.loose), work / (attempt + 1)
+            other, each = self.newton_work(), work / (attempt + 1)
             window = max(MEASURED, int(0.5 * other / each) + 1)
             if attempt + 1 >= window and np.log(gaps[-1 - window] / gaps[-1]) * other < each * window:
                 break
@@ -305,13 +314,6 @@ class _Rows:
             self.b += alpha * shift
         add_products(K, self.beta - U, product)
         return steps
-
-
-def newton_work(loose: np.ndarray) -> float:
-    """Return the operations in which a round of Newton steps is expected to leave 1/e of the gap."""
-    (sizes, rows), (n, k) = loose_sizes(loose), loose.shape
-    of_classes = float(np.sum(6.0 * sizes**3 + 100.0 * sizes**2 + 20.0 * n * sizes))
-    return of_classes + 2.0 * rows**3 + 100.0 * rows**2 + 500.0 * n + OF_A_CLASS * k
 
 
 #: conjugate gradient steps at most, and unknowns up to which none are taken

@@ -9,7 +9,7 @@ sample has one decision value (``solve_newton``), all classes together under a s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from .._numerics.stopping import out_of_time, time_left
 from .._numerics.tiles import TiledFactor, factorise
 from .._typing import Array
 from ..losses import CurvatureRoot, Loss
+from .certificate import relative_gap
 from .fixed import FixedSolution, Inner
 
 #: iterations at most, and in a row without progress, or with steps shorter than this: then rounding has taken over
@@ -212,6 +213,11 @@ MOST_FIRST_ORDER, BETWEEN = 20_000, 20
 IDLE_FIRST_ORDER = 30
 #: factor of the curvature after a step that it sufficed for, and steps that a GPU takes at a time
 SHRINK, REPLAYED = 0.95, 10
+#: rows from which those without coefficients are set aside, the largest share of all that is left at work, and the
+#: share of the gap that these leave before all rows are asked again
+MANY, AT_WORK, CLOSER = 10_000, 0.5, 0.1
+#: entries of K that are gathered at a time
+GATHERED = 1 << 27
 
 
 def fits_first_order(loss: Loss, y: Array, c: Array) -> bool:
@@ -235,8 +241,10 @@ def solve_first_order(
         minimise 1/2 <beta, K beta> + 1/2 <ridge beta, beta> - <linear, beta>   over the dual set of the loss
 
     Accelerated projected gradient (Nesterov; Beck and Teboulle 2009) with restart where the momentum points uphill
-    (O'Donoghue and Candes 2015).  A step is one product of K with k columns.  K may be in single precision;
-    coefficients, products and sums are kept in double precision where the device has it.
+    (O'Donoghue and Candes 2015).  A step is one product of K with k columns.  Of many rows, those that have no
+    coefficients and are given none by a step are set aside; the others are solved among themselves, until a product
+    with all of K shows who has to come back.  K may be in single precision; coefficients, products and sums are kept in
+    double precision where the device has it.
     """
     dual = _Dual(K, loss, y, c, fit_intercept)
     x = dual.project(dual.like(np.zeros(y.shape) if start is None else start.beta))
@@ -247,35 +255,41 @@ def solve_first_order(
         v = v / float((v * v).sum()) ** 0.5
         v = dual.product(v)
         size = max(float((v * v).sum()) ** 0.5, float(np.finfo(float).tiny))
-    L = SHRINK * (size + float(namespace(v).max(dual.ridge)))
-    state: tuple[Any, ...] = (
-        x,
-        Kx,
-        x,
-        Kx,
-        as_like(L, dual.kind),
-        as_like(1.0, dual.kind),
-        as_like(1.0, dual.kind),
-    )
-    best = dual.assess(x, Kx, 1)
-    used, idle, next_gap = 1, 0, BETWEEN
-    # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.
-    # Balanced projections read their sums, which a recording must not
-    replayed = getattr(getattr(K, "device", None), "type", "cpu") == "cuda" and not fit_intercept
-    advance = recorded(dual.step, REPLAYED, *state) if replayed else dual.step
-    together = REPLAYED if replayed else 1
-    while best.relative_gap > target and used < most and idle < IDLE_FIRST_ORDER and not out_of_time():
-        state = advance(*state)
-        used += together
-        if used >= next_gap or (together == 1 and float(state[-1]) == 0.0):
-            solution = dual.assess(state[0], state[1], used)
-            idle = 0 if solution.relative_gap < 0.999 * best.relative_gap else idle + 1
-            if solution.relative_gap < best.relative_gap:
-                best = solution
-            next_gap = used + max(BETWEEN, used // 20)
-            if float(state[-1]) == 0.0:  # a fixed point
+    L = as_like(SHRINK * (size + float(namespace(v).max(dual.ridge))), dual.kind)
+    used, lowest = 1, dual.gap(x, Kx)
+    best = x, Kx, used
+    worth = np.inf if x.shape[0] >= MANY else 0.0  # gap below which rows are set aside
+    while lowest > target and used < most and not out_of_time():
+        rows = dual.at_work(x, Kx, L) if lowest < worth else None
+        here, goal, idle, least, before = dual, target, 0, lowest, lowest
+        if rows is not None:
+            here, goal, least = dual.among(rows), max(CLOSER * lowest, 0.5 * target), np.inf
+            x, Kx = x.T[:, rows].T, Kx.T[:, rows].T
+        steps = here.ascend(x, Kx, L, used)
+        for x, Kx, L, used, fixed in steps:
+            gap = here.gap(x, Kx)
+            idle = 0 if gap < 0.999 * least else idle + 1
+            least = min(gap, least)
+            if rows is None and gap < lowest:
+                best, lowest = (x, Kx, used), gap
+            ended = fixed or idle >= IDLE_FIRST_ORDER
+            if least <= goal or ended or used >= most or out_of_time():
                 break
-    return best
+            if rows is None and lowest < worth and dual.at_work(x, Kx, L) is not None:
+                break
+        if rows is None:
+            if ended:
+                break
+            continue
+        some, x = x, namespace(x).zeros_like(dual.linear)
+        x[rows] = some
+        Kx, used = dual.product(x), used + 1
+        gap = dual.gap(x, Kx)
+        if gap < lowest:
+            best, lowest = (x, Kx, used), gap
+        # where too many were set aside, all go on together for a while
+        worth = np.inf if gap < 0.9 * before else 0.5 * lowest
+    return dual.assess(*best)
 
 
 class _Dual:
@@ -291,6 +305,7 @@ class _Dual:
             1, dtype=xp.float32 if getattr(device, "type", "cpu") == "mps" else xp.float64, device=device
         )  # fmt: skip
         self.shift: Any = None
+        self.targets, self.charges = self.like(y), self.like(c)
         if loss.joint:
             self.upper = self.like(np.where(y > 0, c, 0.0))
             self.linear, self.ridge = self.like(np.where(y > 0, 1.0, 0.0)), self.like(np.zeros(y.shape))
@@ -312,6 +327,53 @@ class _Dual:
     def product(self, beta: Any) -> Any:
         """``K beta``; K is symmetric, and few rows times a wide matrix are quicker than the other way round."""
         return cast((cast(beta.T, self.K.dtype) @ self.K).T, self.kind.dtype)
+
+    def among(self, rows: Any) -> _Dual:
+        """Return the problem of some rows, where the others have no coefficients."""
+        at, height = to_numpy(rows), max(1, GATHERED // self.K.shape[0])
+        pieces = [self.K[rows[top : top + height]][:, rows] for top in range(0, at.size, height)]
+        K = namespace(self.K).concat(pieces)
+        some = _Dual(K, self.loss, self.y[at], self.inner.c[at], self.fit_intercept)
+        some.shift = self.shift
+        return some
+
+    def at_work(self, x: Any, Kx: Any, L: Any) -> Any:
+        """Rows that have coefficients, or are given some by a step from x; None where they are too many."""
+        xp = namespace(x)
+        moved = self.project(x - (Kx - self.linear + self.ridge * x) / L)
+        rows = xp.nonzero(xp.any((x != 0) | (moved != 0), axis=1))[0]
+        return rows if 0 < rows.shape[0] <= AT_WORK * x.shape[0] else None
+
+    def ascend(self, x: Any, Kx: Any, L: Any, used: int) -> Iterator[tuple[Any, Any, Any, int, bool]]:
+        """Yield coefficients, product, curvature, products so far, and whether they stay, some steps apart."""
+        one = as_like(1.0, self.kind)
+        state: tuple[Any, ...] = (x, Kx, x, Kx, L, one, one)
+        # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.
+        # Balanced projections read their sums, which a recording must not
+        replayed = (
+            getattr(getattr(self.K, "device", None), "type", "cpu") == "cuda" and not self.fit_intercept
+        )
+        advance = recorded(self.step, REPLAYED, *state) if replayed else self.step
+        together, taken, following = REPLAYED if replayed else 1, 0, BETWEEN
+        while True:
+            state = advance(*state)
+            taken += together
+            fixed = together == 1 and float(state[-1]) == 0.0
+            if taken >= following or fixed:
+                x, Kx, L = (value.clone() if replayed else value for value in (state[0], state[1], state[4]))
+                yield x, Kx, L, used + taken, fixed or float(state[-1]) == 0.0
+                following = taken + max(BETWEEN, taken // 20)
+
+    def gap(self, x: Any, Kx: Any) -> float:
+        """Relative gap; of losses that take any array, without an intercept, with one read from the device."""
+        if self.fit_intercept or not self.loss.portable:
+            return self.assess(x, Kx, 0).relative_gap
+        losses = self.loss.value(self.targets, Kx)
+        charged = ((self.charges[:, 0] if self.loss.joint else self.charges) * losses).sum()
+        gain = (self.linear * x - 0.5 * self.ridge * x * x).sum()
+        charged, gain, form = to_numpy(namespace(x).stack([charged, gain, (x * Kx).sum()])).tolist()
+        half = 0.5 * max(form, 0.0)
+        return relative_gap(half + charged, gain - half)
 
     def step(self, x: Any, Kx: Any, z: Any, Kz: Any, L: Any, momentum: Any, _: Any) -> tuple[Any, ...]:
         """Take a projected gradient step from z, or a larger L where this one proves too small: one product.

@@ -5,9 +5,12 @@ are profiled out.  With M the inverse of G without the direction of the intercep
 
     L = [log|G| + f log(y'a / f)] / f,    dL/dd_j = tr(M K_j) / f - a'K_j a / y'a
 
-Few samples have exact traces.  Of many, traces come from products with the same random signs throughout (Hutchinson),
-less what a single product of kernels explains of them where that can be computed (a whole grid), and the change of L
-from one point to another is the mean of its slopes at both, along the way between: a step is taken where it falls.
+Few samples have both exactly.  Of many, block Lanczos processes from the same random signs throughout find ``log|G|``
+and the traces (Hutchinson), less what a single product of kernels explains of them where that can be computed (a whole
+grid): what they leave open is nearly the same at two points, so that differences of L are precise.
+
+A step minimises the slopes and a damped model of second derivatives (the average information) over weights that are not
+negative, and is taken where L falls.
 """
 
 from __future__ import annotations
@@ -16,35 +19,39 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import nnls
 
+from .._numerics.lanczos import block_lanczos
 from .._numerics.stopping import interrupted, out_of_time
-from .._typing import Array, Index
+from .._typing import Array
 from .by_products import solve_system
 
-#: samples up to which traces are exact; probes beyond, and relative residuals of their systems and of the target's
-EXACT, PROBES, PROBE_RESIDUAL, RESIDUAL = 1500, 6, 1e-2, 1e-4
-#: steps at most, the longest in a logarithm, and gains of the log-likelihood that are not worth another
-MOST, LONGEST, WORTH, WORTH_OF_PROBES = 40, 2.5, 0.02, 0.5
-#: damping at first and at most; shares of what a step promised with which it grows and shrinks
-DAMPING, HARDEST, GOOD, POOR = 0.02, 1e6, 0.6, 0.2
-#: exponent of the multiplicative steps that come first, and how many
-EXPONENT, FIRST = 0.8, 3
-#: weights below this share of the sum are zero where the likelihood does not object
-LEAST = 1e-5
+#: samples up to which all is exact; probes beyond, entries of their bases, and relative residual of the target's system
+EXACT, PROBES, BASIS_ENTRIES, RESIDUAL = 1500, 6, 60_000_000, 1e-4
+#: blocks of a basis at most; change of the log-likelihood in a block, and relative residual, that are small enough
+MOST_BLOCKS, CHANGE, PROBE_RESIDUAL = 60, 1.0, 0.1
+#: share of the noise that rounding in single precision may be
+ROUNDING = 0.1
+#: steps at most, and gains of the log-likelihood that are not worth another
+MOST, WORTH, WORTH_OF_PROBES = 40, 0.02, 0.5
+#: damping at first and at least, of second derivatives; shares of what a step promised with which it changes
+DAMPING, LEAST_DAMPING, GOOD, POOR = 0.1, 0.005, 0.6, 0.2
+#: last steps whose slopes correct the model, and share of its own bend that they have to leave
+SEEN, LEAST_BEND = 4, 0.2
 #: sums of equal weights that are tried first
 FACTORS = np.exp(np.arange(-4.0, 9.0))
 
 
 @dataclass
 class RemlPoint:
-    """The criterion's slope at weights d, and a model of its second derivatives; its value where traces are exact."""
+    """The criterion and its slope at weights d, and a model of its second derivatives."""
 
     d: Array
     gradient: Array
     hessian: Array
     coef: Array
-    value: float = np.nan
+    value: float
 
     @property
     def slope(self) -> float:
@@ -73,11 +80,10 @@ class ProductReml:
         spread = known - (np.mean(known) if has_intercept else 0.0)
         #: whether there is nothing to learn
         self.constant = bool(np.linalg.norm(spread) <= 1e-12 * np.linalg.norm(known))
-        #: solutions at the last weights, to start from: of the target, and of every probe
-        self.known: dict[int, Array] = {}
+        #: of the target, at the last weights
+        self.last: Array | None = None
         self.exact = self.used.size <= EXACT
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, y.size))
-        self.probes = np.where(np.isfinite(noise), signs, 0.0)
+        self.probes = np.random.default_rng(0).choice([-1.0, 1.0], (PROBES, y.size))
 
     def look(self, d: Array) -> RemlPoint:
         """Evaluate the criterion at weights."""
@@ -96,40 +102,46 @@ class ProductReml:
             M -= np.outer(ones, ones) / ones.sum()
         coef = np.zeros(self.y.size)
         coef[rows] = M @ self.y[rows]
-        q = float(self.y @ coef)
         V = self.bank.apply(coef, rows)
         hessian = V @ M @ V.T
-        value = log_det / self.freedom + float(np.log(q / self.freedom))
-        return self._point(d, coef, self.bank.storage.traces(M, rows), hessian, value)
+        return self._point(d, coef, self.bank.storage.traces(M, rows), hessian, log_det)
 
     def _by_probes(self, d: Array) -> RemlPoint:
-        K, total = self.bank.mixed(d), 0.0 if self.has_intercept else None
-        coef = solve_system(K, self.noise, self.y, total, RESIDUAL, self.known.get(-1))
-        solved = {-1: coef}
-        nearly = K.inverse(self.noise)
-        traces, known = np.zeros(self.bank.m), K.traces(self.noise)
-        if known is not None and self.has_intercept:
-            ones = nearly((self.noise < np.inf).astype(float))
-            known = known - self.bank.quad(ones) / np.sum(ones)
-        for k, z in enumerate(self.probes):
-            x = solved[k] = solve_system(K, self.noise, z, total, PROBE_RESIDUAL, self.known.get(k))
-            if known is not None:
-                shift = nearly(z)
-                x = x - (shift - ones * (np.sum(shift) / np.sum(ones)) if self.has_intercept else shift)
-            traces += self.bank.storage.forms(x, z) / len(self.probes)
-        self.known = solved
-        return self._point(
-            d,
-            coef,
-            traces if known is None else traces + known,
-            K.hessian(coef, self.noise, self.has_intercept),
-        )
+        K, storage = self.bank.mixed(d), self.bank.storage
+        coef = solve_system(K, self.noise, self.y, 0.0 if self.has_intercept else None, RESIDUAL, self.last)
+        self.last = coef
+        bound = float(np.sum(d * self.bank.mean_diagonals(self.used))) * float(np.sum(1.0 / self.noise))
+        rough = K.as_type(np.float32 if np.finfo(np.float32).eps * bound < ROUNDING else float)
+        # samples times the roots of their weights have noise of one, and the intercept is a direction among them
+        root, system = rough.scaled(self.noise, self.has_intercept)
+        probes = np.where(root > 0, self.probes, 0.0)
+        if self.has_intercept:
+            probes -= np.multiply.outer(probes @ root, root) / float(root @ root)
+        # as many at once as their basis may have entries
+        step = int(np.clip(BASIS_ENTRIES // (MOST_BLOCKS * self.y.size), 1, len(probes)))
+        log_det, traces = 0.0, np.zeros(self.bank.m)
+        known = K.nearest(self.noise, self.has_intercept)
+        for first in range(0, len(probes), step):
+            some = probes[first : first + step]
+            solved, logs = block_lanczos(
+                system, some.astype(rough.dtype), MOST_BLOCKS, 0.5 * len(probes) * CHANGE, PROBE_RESIDUAL
+            )
+            log_det += float(np.sum(logs)) / len(probes)
+            for x, z in zip(solved, some, strict=True):
+                x = root * x
+                if known is not None:
+                    near, log = known[2](z)
+                    x, log_det = x - near, log_det - log / len(probes)
+                traces += storage.forms(x, root * z) / len(probes)
+        if known is not None:
+            log_det, traces = log_det + known[0], traces + known[1]
+        hessian = K.hessian(coef, self.noise, self.has_intercept)
+        return self._point(d, coef, traces, hessian, log_det)
 
-    def _point(
-        self, d: Array, coef: Array, traces: Array, hessian: Array, value: float = np.nan
-    ) -> RemlPoint:
+    def _point(self, d: Array, coef: Array, traces: Array, hessian: Array, log_det: float) -> RemlPoint:
         q = max(float(self.y @ coef), np.finfo(float).tiny)
         shares = self.bank.quad(coef) / q
+        value = log_det / self.freedom + float(np.log(q / self.freedom))
         hessian = hessian / q - np.outer(shares, shares)
         return RemlPoint(d, np.maximum(traces, 0.0) / self.freedom - shares, hessian, coef, value)
 
@@ -148,97 +160,55 @@ class ProductReml:
 
 
 def choose_by_products(criterion: ProductReml, callback: Any = None) -> RemlChoice:
-    """Choose weights for one target: multiplicative steps, then damped second-order ones in the logarithms."""
+    """Choose weights for one target by damped second-order steps."""
     if criterion.constant:
-        little = np.full(criterion.bank.m, 1e-8 / criterion.bank.m)
-        none = np.zeros(criterion.bank.m)
-        return RemlChoice(
-            RemlPoint(little, none, np.zeros((none.size, none.size)), 0.0 * criterion.y), "constant", 0
-        )
+        m, nothing = criterion.bank.m, 0.0 * criterion.y
+        here = RemlPoint(np.full(m, 1e-8 / m), np.zeros(m), np.zeros((m, m)), nothing, np.nan)
+        return RemlChoice(here, "constant", 0)
     here, damping, status, steps = criterion.look(criterion.start()), DAMPING, "max_steps", 1
     half, worth = 0.5 * criterion.freedom, WORTH if criterion.exact else WORTH_OF_PROBES
+    idle = 0
+    seen: list[tuple[Array, Array]] = []
     for _ in range(MOST):
         row = {"iteration": steps, "criterion": here.value, "active_kernels": np.count_nonzero(here.d)}
         if out_of_time() or (callback is not None and callback(row)):
             status = ("interrupted" if interrupted() else "max_seconds") if out_of_time() else "stopped"
             break
-        if steps <= FIRST:
-            here, steps = _multiplied(criterion, here), steps + 1
-            continue
-        on, (entering, gain, weight) = np.flatnonzero(here.d), _entering(here)
-        step, promise = _step(here, on, damping)
-        if half * max(promise, gain) <= worth:
+        d, promise = _step(here, seen, damping)
+        if half * promise <= worth or idle > 1:
             status = "stationary"
             break
-        moved, expected = here.d.copy(), promise
-        moved[on] *= np.exp(step)
-        if half * gain > worth:
-            moved[entering], expected = weight, promise + gain
-        there, steps = criterion.look(_without_least(moved, here)), steps + 1
-        fell = -_change(here, there) / expected
+        there, steps = criterion.look(d), steps + 1
+        fell = here.value - there.value
         # by how much of what it promised came true; a step that does not lead down is not taken
-        damping *= 0.25 if fell > GOOD else 1.0 if fell > POOR else 6.0
-        while fell <= 0.0 and damping < HARDEST and not out_of_time():
-            step, expected = _step(here, on, damping)
-            moved = here.d.copy()
-            moved[on] *= np.exp(step)
-            there, steps = criterion.look(_without_least(moved, here)), steps + 1
-            fell = -_change(here, there) / expected
-            damping *= 1.0 if fell > POOR else 6.0
-        if fell <= 0.0:
-            break
-        here = there
+        change = 0.25 if fell > GOOD * promise else 1.0 if fell > POOR * promise else 6.0
+        damping = max(LEAST_DAMPING, change * damping)
+        idle += half * abs(fell) <= worth
+        seen = [*seen[1 - SEEN :], (there.d - here.d, there.gradient - here.gradient)]
+        here = there if fell > 0.0 else here
     return RemlChoice(here, status, steps)
 
 
-def _multiplied(criterion: ProductReml, here: RemlPoint) -> RemlPoint:
-    """Step of an over-relaxed fixed point: a weight grows with what its kernel explains, over what chance would."""
-    shares = criterion.bank.quad(here.coef) / max(float(criterion.y @ here.coef), np.finfo(float).tiny)
-    traces = np.maximum(here.gradient + shares, 1e-3 * shares)
-    ratio = np.divide(shares, traces, out=np.ones_like(shares), where=traces > 0)
-    return criterion.look(here.d * np.clip(ratio**EXPONENT, np.exp(-LONGEST), np.exp(LONGEST)))
+def _step(here: RemlPoint, seen: list[tuple[Array, Array]], damping: float) -> tuple[Array, float]:
+    """Return the weights that minimise a damped model, and the fall that the model promises.
 
-
-def _step(here: RemlPoint, on: Index, damping: float) -> tuple[Array, float]:
-    """Step in the logarithms of weights that are not zero, no longer than it may be, and the fall that it promises."""
-    d = here.d[on]
-    g, H = d * here.gradient[on], d[:, None] * here.hessian[np.ix_(on, on)] * d
-    # where a weight shrinks, its own slope is a part of the second derivative in the logarithm
-    H = 0.5 * (H + H.T) + np.diag(np.maximum(g, 0.0))
-    values, axes = np.linalg.eigh(H)
-    values, along = np.maximum(values, 0.0), axes.T @ g
-    added = max(damping, 1e-9) * max(values[-1], float(np.max(np.abs(g))), np.finfo(float).tiny)
-    while np.max(np.abs(axes @ (along / (values + added)))) > LONGEST:
-        added *= 2.0
-    step = -axes @ (along / (values + added))
-    return step, -float(g @ step) - 0.5 * float(step @ H @ step)
-
-
-def _entering(here: RemlPoint) -> tuple[int, float, float]:
-    """Return which kernel without weight promises most, the fall, and the weight to begin with."""
-    off = np.flatnonzero((here.d == 0.0) & (here.gradient < 0.0))
-    if not off.size:
-        return 0, 0.0, 0.0
-    curvature = np.maximum(np.diagonal(here.hessian)[off], np.finfo(float).tiny)
-    weight = np.minimum(-here.gradient[off] / curvature, float(np.sum(here.d)) or 1.0)
-    gain = -here.gradient[off] * weight - 0.5 * curvature * weight**2
-    k = int(np.argmax(gain))
-    return int(off[k]), float(gain[k]), float(weight[k])
-
-
-def _without_least(d: Array, here: RemlPoint) -> Array:
-    """Leave out what is too small to matter, and was to shrink."""
-    small = (d < LEAST * np.sum(d)) & (here.gradient >= 0.0)
-    return np.where(small, 0.0, d)
-
-
-def _change(here: RemlPoint, there: RemlPoint) -> float:
-    """Change of the criterion between two points: exact, or the mean of both slopes along the logarithms."""
-    if np.isfinite(here.value):
-        return there.value - here.value
-    both = (here.d > 0) & (there.d > 0)
-    way = np.log(there.d[both] / here.d[both])
-    slopes = 0.5 * (here.d * here.gradient + there.d * there.gradient)[both]
-    other = ~both
-    moved = (there.d - here.d)[other] * 0.5 * (here.gradient + there.gradient)[other]
-    return float(slopes @ way) + float(np.sum(moved))
+    The model of second derivatives is made to agree with changes of slopes that were seen, the last best: damped BFGS.
+    """
+    g = here.gradient
+    size = np.sqrt(np.maximum(np.maximum(np.diagonal(here.hessian), g**2), np.finfo(float).tiny))
+    H = here.hessian / np.multiply.outer(size, size)
+    values, axes = np.linalg.eigh(0.5 * (H + H.T))
+    H = (axes * np.maximum(values, 1e-6)) @ axes.T
+    for step, change in seen:
+        step, change = size * step, change / size
+        along = H @ step
+        bend, bent = float(step @ along), float(step @ change)
+        share = 1.0 if bent >= LEAST_BEND * bend else (1.0 - LEAST_BEND) * bend / (bend - bent)
+        change = share * change + (1.0 - share) * along
+        H += np.outer(change, change) / float(step @ change) - np.outer(along, along) / bend
+    R = np.linalg.cholesky(H + damping * np.eye(g.size)).T
+    # nonnegative least squares: of half the squared length of R (x - d) + R'^-1 g
+    d = nnls(R, R @ (size * here.d) - solve_triangular(R, g / size, trans="T"), maxiter=30 * g.size)[0]
+    step = d - size * here.d
+    promise = -float((g / size) @ step) - 0.5 * float(step @ H @ step)
+    return (d / size if d.any() else 1e-8 * here.d), promise

@@ -16,12 +16,13 @@ from .._estimating import several_fits
 from .._typing import Array
 from ..displays.colours import ACCENT, INK, tidy
 from ..inspection import final_estimator
-from ..inspection.views import group_shares, kernel_groups
+from ..inspection.views import as_targets, group_shares, kernel_groups, predicts_survival
 from ..kernels import take
 from ..persistence import cleared
 from ._html import WIDTH, document, drawn, figure, number, table
-from ._refits import Measure, measured, measures_for
+from ._refits import Measure, measured
 from .folds import fitted_on, folds_of
+from .survival import targets_for
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ def compare_models(
     n_folds: int = 5,
     n_repeats: int = 2,
     groups: Any = None,
+    strata: Any = None,
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
@@ -139,7 +141,7 @@ def compare_models(
     ----------
     models : dict of two names with pairs (fitted estimator or pipeline, samples of its fit)
     y : targets of both
-    n_folds, n_repeats, groups, random_state, progress
+    n_folds, n_repeats, groups, strata, random_state, progress
         As for ``make_report``.
 
     Examples
@@ -153,22 +155,25 @@ def compare_models(
     >>> found.views.index.tolist()
     ['sepal', 'petal']
     """
-    y = np.asarray(y)
-    if y.ndim != 1 or y.dtype.names:
-        raise ValueError(
-            "models are compared on classes or numbers, one for each sample: give one column of targets"
-        )
     if len(models) != 2:
         raise ValueError(f"two models are compared, got {len(models)}")
     (first, second), fitted = models, tuple(model for model, _ in models.values())
-    kinds = {is_classifier(final_estimator(model)) for model in fitted}
+    y = as_targets(fitted[0], y)
+    if y.ndim != 1:
+        raise ValueError(
+            "models are compared on classes or numbers, one for each sample: give one column of targets"
+        )
+    kinds = {
+        "survival" if predicts_survival(model) else is_classifier(final_estimator(model)) for model in fitted
+    }
     if len(kinds) != 1:
         raise ValueError(
-            f"{first!r} and {second!r} are a classifier and a regression: their predictions are not alike"
+            f"{first!r} and {second!r} learn classes, numbers or times to an event, and not both the same: their "
+            "predictions are not alike"
         )
-    classify = kinds.pop()
-    classes = np.unique(y) if classify else None
-    splits, measures = folds_of(y, classify, n_folds, n_repeats, random_state, groups), measures_for(classes)
+    targets = targets_for(fitted[0], y, strata)
+    classify, measures = targets.classify, targets.measures
+    splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
     scores: list[dict[str, list[float]]] = [{kind.name: [] for kind in measures} for _ in fitted]
     views = [kernel_groups(model) for model in fitted]
     weights: list[list[Array]] = [[], []]
@@ -177,10 +182,10 @@ def compare_models(
         of_train = None if groups is None else np.asarray(groups)[train]
         said: list[NDArray[Any]] = []
         for k, (_, X) in enumerate(models.values()):
-            model = fitted_on(templates[k], take(X, train), y[train], of_train, classify, n_folds)
-            held_out = take(X, test)
-            said.append(model.predict(held_out))
-            values = model.decision_function(held_out) if classify else None
+            given = targets.beside(train)
+            model = fitted_on(templates[k], take(X, train), y[train], of_train, classify, n_folds, **given)
+            predicted, values = targets.predicted(model, take(X, test), test)
+            said.append(predicted)
             for kind in measures:
                 scores[k][kind.name].append(kind.of(y[test], said[k], values))
             weights[k].append(group_shares(model, views[k]))

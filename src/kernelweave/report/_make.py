@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimating import several_fits
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ..inspection import final_estimator
-from ..inspection.views import paired
+from ..inspection.views import as_targets, paired
 from ..views import Views
 from ._html import contents, document
 from ._refits import Subject
 from ._refits import refit as refit_on_folds
 from .sections import SECTIONS
+from .survival import targets_for
 
 
 @several_fits
@@ -33,6 +34,7 @@ def make_report(
     n_folds: int = 5,
     n_repeats: int = 2,
     groups: Any = None,
+    strata: Any = None,
     random_state: int = 0,
     row_names: Sequence[str] | None = None,
     note: dict[str, Any] | None = None,
@@ -55,6 +57,8 @@ def make_report(
     n_folds, n_repeats : int
     groups : array of shape (n,), optional
         Samples of the same group (rows of one patient) are held out together.
+    strata : array of shape (n,), optional
+        Of a model of survival that was fitted with them.
     random_state : int
     row_names : sequence of str, optional
         What the samples are called; by default their positions.
@@ -84,7 +88,7 @@ def make_report(
             "a report compares predictions with targets, and novelty has none: kernelweave.displays shows weights and "
             "convergence"
         )
-    X, y = paired(model, X, y) if refit is None else (X, np.asarray(y))
+    X, y = paired(model, X, y) if refit is None else (X, as_targets(model, y))
     called = X.index if row_names is None and isinstance(X, Views) else row_names
     names = [str(name) for name in (range(len(y)) if called is None else called)]
     if len(names) != len(y):
@@ -94,16 +98,19 @@ def make_report(
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and len(groups) != len(y):
         raise ValueError(f"{len(groups)} groups were given for {len(y)} samples")
+    targets = targets_for(model, y, strata)
     template, samples = (model, X) if refit is None else refit
     with warnings.catch_warnings():
         # what the fit is warned of stands first on the page; that of every refit would be said again and again
         warnings.simplefilter("ignore", DegenerateModelWarning)
         warnings.simplefilter("ignore", GridEndWarning)
         refits = refit_on_folds(
-            model, template, samples, y,
+            model, template, samples, targets,
             n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, groups=groups, progress=progress,
         )  # fmt: skip
-    subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups)
+    # refits on some of the kernels know no strata
+    some = estimator.fits_subsets and strata is None
+    subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups, some)
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'
     doubts, *rest = (section(subject) for section in SECTIONS)

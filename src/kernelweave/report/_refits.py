@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, stats
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
@@ -168,36 +168,55 @@ def methods_for(model: Any, fitted: Any, classify: bool, samples: Any, seed: int
     return [Method("this model", "", model), *_on_kernels(model, fitted, classify), *on_columns, last], why
 
 
+@dataclass(frozen=True)
+class Table:
+    """The columns that kernels look at, for methods from outside."""
+
+    columns: tuple[int, ...] | None  # None is all
+    #: steps before a method, and in words what it is fitted on
+    steps: list[tuple[str, Any]]
+    about: str
+    is_sparse: bool
+    width: int
+
+    @classmethod
+    def of(cls, kernels: Any, samples: Any) -> Table | str:
+        """Return the columns of samples that kernels look at; or why there are none for other methods."""
+        if not kernels or any(kernel.takes_indices or kernel.takes_objects for kernel in kernels):
+            return "the samples are no table of numbers that other methods could be fitted on"
+        try:
+            table = _table(samples, None)
+        except (TypeError, ValueError):
+            return "the columns are not all numbers, and other methods cannot be fitted on them"
+        if table.ndim != 2:
+            return "the samples are no table of numbers that other methods could be fitted on"
+        used = sorted(set().union(*(kernel.looks_at(table.shape[1]) for kernel in kernels)))
+        is_sparse = sparse.issparse(table)
+        gaps = not is_sparse and not np.all(np.isfinite(table[:, used]))
+        steps: list[tuple[str, Any]] = [("imputed", SimpleImputer(keep_empty_features=True))] if gaps else []
+        filled = ", missing ones replaced by the mean" if gaps else ""
+        columns = None if len(used) == table.shape[1] else tuple(used)
+        about = f"on the {len(used)} columns that the kernels look at{filled}"
+        return cls(columns, steps, about, is_sparse, table.shape[1])
+
+
 def _on_columns(model: Any, fitted: Any, classify: bool, samples: Any, seed: int) -> tuple[list[Method], str]:
     """Return a linear method and a forest on the columns of the samples; or nothing, and why."""
-    kernels = getattr(fitted, "kernels_", None)
-    if not kernels or any(kernel.takes_indices or kernel.takes_objects for kernel in kernels):
-        return [], "the samples are no table of numbers that other methods could be fitted on"
-    try:
-        table = _table(samples, None)
-    except (TypeError, ValueError):
-        return [], "the columns are not all numbers, and other methods cannot be fitted on them"
-    if table.ndim != 2:
-        return [], "the samples are no table of numbers that other methods could be fitted on"
-    used = sorted(set().union(*(kernel.looks_at(table.shape[1]) for kernel in kernels)))
-    columns = None if len(used) == table.shape[1] else tuple(used)
-    is_sparse = sparse.issparse(table)
-    gaps = not is_sparse and not np.all(np.isfinite(table[:, used]))
-    steps: list[tuple[str, Any]] = [("imputed", SimpleImputer(keep_empty_features=True))] if gaps else []
-    filled = ", missing ones replaced by the mean" if gaps else ""
+    table = Table.of(getattr(fitted, "kernels_", None), samples)
+    if isinstance(table, str):
+        return [], table
     weight = {"class_weight": getattr(model, "class_weight", None)} if classify else {}
     linear: Any = LogisticRegression(max_iter=1000, **weight) if classify else Ridge()
     grid = {"linear__C": LINEAR_CS} if classify else {"linear__alpha": tuple(1.0 / C for C in LINEAR_CS)}
-    scaler = StandardScaler(with_mean=not is_sparse)
-    search = GridSearchCV(Pipeline([*steps, ("scaled", scaler), ("linear", linear)]), grid)
+    scaler = StandardScaler(with_mean=not table.is_sparse)
+    search = GridSearchCV(Pipeline([*table.steps, ("scaled", scaler), ("linear", linear)]), grid)
     kind: Any = RandomForestClassifier if classify else RandomForestRegressor
-    forest = Pipeline([*steps, ("forest", kind(TREES, random_state=seed, **weight))])
-    what = f"on the {len(used)} columns that the kernels look at{filled}"
+    forest = Pipeline([*table.steps, ("forest", kind(TREES, random_state=seed, **weight))])
     name, strength = ("logistic regression", "C") if classify else ("ridge regression", "the penalty")
-    about = f"{what}, standardised, {strength} by cross-validation inside each fold"
+    about = f"{table.about}, standardised, {strength} by cross-validation inside each fold"
     return [
-        Method(name, about, search, "columns", columns),
-        Method("random forest", f"{TREES} trees {what}", forest, "columns", columns),
+        Method(name, about, search, "columns", table.columns),
+        Method("random forest", f"{TREES} trees {table.about}", forest, "columns", table.columns),
     ], ""
 
 
@@ -265,12 +284,46 @@ class HeldOut:
     measures: dict[str, Measured] = field(default_factory=dict)
 
     def keep(
-        self, fitted: Any, samples: Any, y: NDArray[Any], where: Any, measures: Sequence[Measure]
+        self, predicted: Any, values: Array | None, y: NDArray[Any], where: Any, measures: Sequence[Measure]
     ) -> None:
-        """Predict the held-out samples, which are those at ``where``, the round and the positions."""
-        predicted = fitted.predict(samples)
+        """Keep what was predicted of held-out samples, which are those at ``where``, the round and the positions."""
         self.predicted[where] = predicted
-        values = None
+        if values is not None:
+            if self.decision is None:
+                self.decision = np.full((*self.predicted.shape, *values.shape[1:]), np.nan)
+            self.decision[where] = values
+        for kind in measures:
+            self.scores[kind.name].append(kind.of(y[where[1]], predicted, values))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets, and how held-out predictions of them are measured: classes, or numbers where there are none."""
+
+    y: NDArray[Any]
+    classes: NDArray[Any] | None = None
+
+    @property
+    def classify(self) -> bool:
+        """Whether they are classes."""
+        return self.classes is not None
+
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """The measures; the first is shown in tiles and pictures."""
+        return measures_for(self.classes)
+
+    def methods(self, model: Any, fitted: Any, samples: Any, seed: int) -> tuple[list[Method], str]:
+        """Return the methods to compare, the model first and one without features last; why none is on the columns."""
+        return methods_for(model, fitted, self.classify, samples, seed)
+
+    def beside(self, rows: Any) -> dict[str, Any]:
+        """Return what fits are given of some samples beside targets."""
+        return {}
+
+    def predicted(self, fitted: Any, samples: Any, rows: Any) -> tuple[Any, Array | None]:
+        """Return predictions of held-out samples, and decision values where there are any."""
+        predicted, values = fitted.predict(samples), None
         if hasattr(fitted, "decision_function"):
             values = np.asarray(fitted.decision_function(samples))
         elif hasattr(fitted, "predict_proba") and not isinstance(fitted, DummyClassifier):
@@ -279,12 +332,14 @@ class HeldOut:
         elif hasattr(fitted, "classes_"):  # guessing has shares only: no sample is before another
             classes = len(fitted.classes_)
             values = np.zeros((len(predicted), classes) if classes > 2 else len(predicted))
-        if values is not None:
-            if self.decision is None:
-                self.decision = np.full((*self.predicted.shape, *values.shape[1:]), np.nan)
-            self.decision[where] = values
-        for kind in measures:
-            self.scores[kind.name].append(kind.of(y[where[1]], predicted, values))
+        return predicted, values
+
+    def note(self, fitted: Any, samples: Any) -> None:
+        """Keep what is asked of the model's refit on some samples beside weights; nothing here."""
+
+    def refits(self, *found: Any) -> Refits:
+        """Return what refits found."""
+        return Refits(self, *found)
 
 
 class FoldChoice(NamedTuple):
@@ -298,23 +353,22 @@ class FoldChoice(NamedTuple):
 class Refits:
     """Everything that needed a refit."""
 
-    y: NDArray[Any]
+    targets: Targets
     splits: list[Any]  # training and held-out samples
     rounds: int
     methods: list[HeldOut]  # the model first, the baseline without features last
-    measures: Sequence[Measure]  # the first is shown in tiles and pictures
+    measures: Sequence[Measure]
     stability: WeightStability
     choices: list[FoldChoice]  # of every refit of the model
     chosen_inside: bool  # whether each refit chose C by itself
     views: Any  # p-values of views as a data frame; None where there is a single one
-    classes: NDArray[Any] | None
     statuses: list[str]  # why every refit of the model and of the methods on kernels ended
     alone: str = ""  # why no method is fitted on the columns themselves; empty where some are
     halves: Sequence[float] = ()  # first measure of the first round's fits on half of their training samples
 
     def __post_init__(self) -> None:
         self.folds = len(self.splits) // self.rounds  # of one round
-        self.classify = self.classes is not None
+        self.y, self.classes, self.classify = self.targets.y, self.targets.classes, self.targets.classify
         self.main = self.measures[0]
         self.ours, self.baseline = self.methods[0], self.methods[-1]
 
@@ -337,6 +391,15 @@ class Refits:
             gain = gain * (len(self.y) / (counts.size * counts))[codes]
         spread = float(np.std(gain, ddof=1)) / np.sqrt(len(gain))
         return bool(np.mean(gain) > SURE * spread)
+
+    def among(self, samples: Any) -> tuple[str, float, str]:
+        """Return what the model's predictions of some samples are measured by, the value, and how it is written."""
+        value = float(np.mean(self.right(self.ours)[samples]))
+        return (
+            ("accuracy", value, percent(value))
+            if self.classify
+            else ("mean squared error", -value, number(-value))
+        )
 
     def right(self, method: HeldOut) -> Array:
         """Share of rounds in which each sample was predicted right, or minus its mean squared error."""
@@ -376,7 +439,7 @@ def refit(
     fitted: Any,
     model: Any,
     X: Any,
-    y: NDArray[Any],
+    targets: Targets,
     *,
     n_folds: int,
     n_repeats: int,
@@ -386,16 +449,13 @@ def refit(
 ) -> Refits:
     """Refit on folds: ``fitted`` is what the report is about, ``model`` the same on samples that can be cut."""
     model = cleared(model)  # refits neither read nor write the files of the fit
-    last = final_estimator(fitted)
-    classify = is_classifier(last)
-    classes = last.classes_ if classify else None
+    last, y, classify, measures = final_estimator(fitted), targets.y, targets.classify, targets.measures
     splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
-    measures = measures_for(classes)
     views = kernel_groups(fitted)
     matrices = last is not final_estimator(model) and getattr(last, "kernels_", None) is None
     bare = model.steps[-1][1] if isinstance(model, Pipeline) else model
     samples = None if matrices else transformed(fitted, X)
-    methods, alone = methods_for(bare, last, classify, samples, random_state)
+    methods, alone = targets.methods(bare, last, samples, random_state)
     found = []
     for method in methods:
         predicted = np.empty((n_repeats, len(y)), dtype=object)
@@ -414,11 +474,13 @@ def refit(
                 if isinstance(method.estimator, GridSearchCV):  # of values that are not chosen, mostly
                     warnings.simplefilter("ignore")
                 known = method.view(seen)
-                other = fitted_on(method.estimator, known, y[train], of_train, classify, per_round)
+                given = targets.beside(train)
+                other = fitted_on(method.estimator, known, y[train], of_train, classify, per_round, **given)
             if hasattr(other, "status_"):
                 statuses.append(other.status_)
-            kept.keep(other, method.view(held_out), y, where, measures)
+            kept.keep(*targets.predicted(other, method.view(held_out), test), y, where, measures)
             if kept is found[0]:  # what only the model is asked for
+                targets.note(other, known)
                 weights.append(learnt_weights(other))
                 view_weights.append(group_shares(other, views))
                 of_fold = final_estimator(other)
@@ -426,7 +488,9 @@ def refit(
                 label = getattr(norm, "label", None) or str(norm)
                 choices.append(FoldChoice(float(np.mean(of_fold.C_)), label))
                 if place < per_round:
-                    parts.append((contributions(other, held_out, views=views), y[test]))
+                    # of times of which no two can be compared there is no score, of permutations neither
+                    if y.dtype.names is None or np.isfinite(kept.scores[measures[0].name][-1]):
+                        parts.append((contributions(other, held_out, views=views), y[test]))
                     half, score = _half(y[train], of_train, classify, random_state), np.nan
                     if half is not None:
                         with suppress(ValueError):  # half of the samples may all lack a view
@@ -438,6 +502,7 @@ def refit(
                                 smaller,
                                 classify,
                                 per_round,
+                                **targets.beside(train[half]),
                             )
                             score = measures[0].of(y[test], small.predict(held_out), None)
                     halves.append(score)
@@ -456,12 +521,12 @@ def refit(
         np.stack(view_weights), group_shares(fitted, views),
     )  # fmt: skip
     p_values = None
-    if 2 <= len(parts[0][0].view_names) <= MOST_VIEWS:
+    if parts and 2 <= len(parts[0][0].view_names) <= MOST_VIEWS:
         drawing = np.random.RandomState(random_state)
         p_values = test_views(parts, PERMUTATIONS, drawing, classify).set_index("view")
-    return Refits(
-        y, splits, n_repeats, found, measures, stability, choices, chooses_by_folds(model), p_values, classes, statuses,
-        alone, halves,
+    return targets.refits(
+        splits, n_repeats, found, measures, stability, choices, chooses_by_folds(model), p_values, statuses, alone,
+        halves,
     )  # fmt: skip
 
 
@@ -478,6 +543,8 @@ class Subject:
     note: Mapping[str, Any]  # settings of the command line
     seed: int
     groups: NDArray[Any] | None = None  # samples that were kept together in folds
+    #: whether refits on some views, and along C, are those of the model: they know no strata
+    fits_subsets: bool = True
     found: dict[str, Any] = field(default_factory=dict)  # what takes long and is on the page twice
 
     @cached_property

@@ -19,6 +19,8 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, groups: Any) -> list[Split]:
     """Return training and held-out samples of every fold, round by round; every class is in every training part."""
+    if y.dtype.names:
+        y, classify = y["event"].astype(int), True
     if groups is None:
         return list(shuffled_folds(y, classify, n_folds, seed, n_repeats))
     splits: list[Split] = []
@@ -52,24 +54,32 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
     return kind(n_folds, shuffle=True, random_state=seed)
 
 
-def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:
-    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together."""
+def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int, **beside: Any) -> Any:
+    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
+
+    ``beside`` is what its fit, or that of the last step of a pipeline, is given beside samples and targets, where it
+    takes that.
+    """
     copy = clone(model)
-    if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
-        if groups is None:
-            return copy.fit(X, y)
-        name = f"{copy.steps[-1][0]}__groups" if isinstance(copy, Pipeline) else "groups"
-        return copy.fit(X, y, **{name: groups})
-    searches = isinstance(copy, GridSearchCV)
-    whole = groups is not None and _groups(y, groups, classify) > 1
-    if whole and (searches or chooses_by_folds(copy)):
+    takes = signature((copy.steps[-1][1] if isinstance(copy, Pipeline) else copy).fit).parameters
+    beside = {name: value for name, value in beside.items() if name in takes}
+    before = f"{copy.steps[-1][0]}__" if isinstance(copy, Pipeline) else ""
+    kinds, of_classes = (y["event"].astype(int), True) if y.dtype.names else (y, classify)
+    whole = groups is not None and _groups(kinds, groups, of_classes) > 1
+    if chooses_by_folds(copy) and "groups" in takes:
+        if groups is not None:
+            beside["groups"] = groups
+        if whole and isinstance(final_estimator(copy).cv, int | None):  # folds that would not look at groups
+            inner = group_folds(most_folds(kinds, groups, n_folds, of_classes), of_classes)
+            copy.set_params(**{f"{before}cv": inner})
+    elif whole and (isinstance(copy, GridSearchCV) or chooses_by_folds(copy)):
         inner = group_folds(most_folds(y, groups, n_folds, classify), classify)
         copy.set_params(cv=list(inner.split(np.zeros((len(y), 1)), y, groups)))
-    elif searches:
+    elif isinstance(copy, GridSearchCV):
         rarest = int(np.unique(y, return_counts=True)[1].min()) if classify else len(y)
         kind = StratifiedKFold if classify else KFold
         copy.set_params(cv=kind(max(2, min(n_folds, rarest)), shuffle=True, random_state=0))
-    return copy.fit(X, y)
+    return copy.fit(X, y, **{before + name: value for name, value in beside.items()})
 
 
 def chooses_by_folds(model: Any) -> bool:

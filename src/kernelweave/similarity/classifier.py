@@ -25,6 +25,7 @@ from .._estimating import (
     TimeShares,
     check_two_classes,
     class_columns,
+    codes_of,
     constant_prediction,
     encode_classes,
     finite_decision,
@@ -270,8 +271,8 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
     ) -> tuple[str, ...]:
         """Return what the predictions of the training rows that count say about the fit."""
         by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in fits])
-        by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in fits]))
-        wrong = int(np.count_nonzero((_codes(by_kernel) != codes)[counted]))
+        by_rows = codes_of(_side_by_side([fit.decision(given.stack) for fit in fits]))
+        wrong = int(np.count_nonzero((codes_of(by_kernel) != codes)[counted]))
         wrong_by_rows = int(np.count_nonzero((by_rows != codes)[counted]))
         sentences = [
             poor_rule(self.method_, self.rule_, wrong, wrong_by_rows, int(np.count_nonzero(counted))),
@@ -316,7 +317,7 @@ class SimilarityClassifier(ClassifierMixin, ParametersInGroups, PlainState, Base
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""
         values = self.decision_function(X)
-        return self.classes_[_codes(values)]
+        return self.classes_[codes_of(values)]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read models of 0.2.0 too, which did not note which weights were learnt."""
@@ -342,11 +343,6 @@ def _origin(method: str, weights: np.ndarray) -> dict[str, Any]:
         "learnt_kernels": np.full(weights.shape[-1], learnt),
         "weights_rule": "" if learnt else "all similarities count alike",
     }
-
-
-def _codes(values: np.ndarray) -> np.ndarray:
-    """Positions of the classes that decision values mean."""
-    return (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
 
 
 def _side_by_side(values: list[np.ndarray]) -> np.ndarray:

@@ -181,12 +181,9 @@ def agreement(similarities: Any, y: Any = None, names: Sequence[str] | None = No
         if same.shape != (n, n):
             raise ValueError(f"the similarities have {n} samples, y has {len(np.asarray(y))}")
         with_labels = np.array([_cosine(C, _centred(same.astype(float))) for C in unit])
-    return Agreement(
-        labels,
-        np.array([[_cosine(A, B) for B in unit] for A in unit]),
-        np.array([_cosine(A, B) for A, B in zip(unit, others, strict=True)]),
-        with_labels,
-    )
+    pairs = np.array([[_cosine(A, B) for B in unit] for A in unit])
+    with_others = np.array([_cosine(A, B) for A, B in zip(unit, others, strict=True)])
+    return Agreement(labels, pairs, with_others, with_labels)
 
 
 def _centred(S: Array) -> Array:

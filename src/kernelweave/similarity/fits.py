@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._estimating import leads_of
 from .._numerics.matrices import EIGENVALUES
 from .._numerics.stopping import out_of_time
 from .._typing import Array
@@ -278,12 +279,7 @@ def choose_method(
         total = float(weight.sum())
         for method, rule in candidates:
             values = fit_method(method, given, replace(part, rule=rule)).decision(new)
-            if values.ndim == 1:
-                margins = np.where(own == 1, values, -values)
-            else:
-                rows, others = np.arange(own.size), values.copy()
-                others[rows, own] = -np.inf
-                margins = values[rows, own] - others.max(axis=1)
+            margins = leads_of(values, own)
             error = float(weight @ (margins <= 0)) / total
             margin = float(weight @ np.clip(margins, -1.0, 1.0)) / total
             found.append({"method": method, "rule": rule, "fold": fold, "error": error, "margin": margin})

@@ -50,7 +50,6 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
         gradient, leader = -0.5 * here.quad, int(np.argmax(here.weights))
         direction = -(gradient - gradient[leader])
         direction[(here.weights <= 0) & (direction < 0)] = 0.0
-        direction[leader] = 0.0
         direction[leader] = -np.sum(direction)
         rounding = 1e-13 * float(np.max(np.abs(direction)))
         current = here

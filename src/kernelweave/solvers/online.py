@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._components import check_choice
+from .._components import check_choice, is_number
 from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time, in_time
 from .._typing import Array, Index
@@ -451,7 +451,7 @@ class Stream:
         if columns is not None and self.coef.shape[1] != columns:
             raise ValueError(f"{damaged}: it has {self.coef.shape[1]} functions, the classes {columns}")
         for name, value in (("exponent", self.q), ("step", self.eta)):
-            if not (isinstance(value, int | float | np.number) and 0 < value < np.inf):
+            if not (is_number(value) and 0 < value < np.inf):
                 raise ValueError(f"{damaged}: its {name} is {value!r}, no number > 0")
 
     @property

@@ -1,7 +1,8 @@
 """Large n: solve on a working set of samples, evaluate all of them, let in those that disagree.
 
-What is kept of all samples are their products with every kernel, ``(m, n[, k])``: enough for the decision values under
-any weights, the quadratic forms and the certificate.  The mixed kernel exists on the working set alone, so memory grows
+What is kept of all samples is the bank's image of the coefficients, their products with every kernel or something
+smaller, where the kernels are: enough for the decision values under any weights, the quadratic forms and the
+certificate.  The mixed kernel exists on the working set alone, so memory grows
 with the number of support vectors, not with n.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.namespace import as_like, to_numpy
 from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time, out_of_time
 from .._typing import Array, Index
@@ -34,7 +36,7 @@ class _WorkingSetState:
     tol: float
     working: Index
     beta: Array
-    products: Array
+    image: Any
     weights: Array
     quad: Array
     decision: Array
@@ -78,7 +80,7 @@ class WorkingSet(Solver, registered_as="working_set"):
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _WorkingSetState:
         weights = problem.norm.start(problem.m)
         beta = np.zeros(problem.y.shape)
-        products = np.zeros((problem.m, *problem.y.shape))
+        image: Any = 0.0
         # samples of every class (sign, for one column) in turn, so that none is left out
         rng = np.random.default_rng(self.random_state)
         order = rng.permutation(np.flatnonzero(problem.c.reshape(problem.n, -1)[:, 0] > 0))
@@ -91,19 +93,19 @@ class WorkingSet(Solver, registered_as="working_set"):
         if start is not None:
             weights = problem.norm.scaled(start.weights)
             beta = problem.repair(start.beta)
-            products = problem.bank.apply(beta)
+            image = problem.bank.image(beta)
             working = np.union1d(working, support(beta))
         quad, decision = np.zeros(problem.m), np.zeros(beta.shape)
-        return self._round(problem, _WorkingSetState(tol, working, beta, products, weights, quad, decision))
+        return self._round(problem, _WorkingSetState(tol, working, beta, image, weights, quad, decision))
 
     def step(self, problem: MKLProblem, state: _WorkingSetState) -> _WorkingSetState:
-        weights, idle = state.weights, state.idle
+        weights, idle, decision = state.weights, state.idle, state.decision
         if problem.norm.analytic and not problem.norm.fixed:
             weights = problem.norm.weights_of_blocks(weights * np.sqrt(np.maximum(state.quad, 0.0)))
             # coefficients at their bounds stay there while the weights still move
             idle = idle if np.allclose(weights, state.weights, rtol=STEADY, atol=0.0) else 0
-        # the weights moved, so whom the function treats worst is asked of the new one
-        decision = np.tensordot(weights, state.products, axes=1)
+            # the weights moved, so whom the function treats worst is asked of the new one
+            decision = to_numpy(problem.bank.image_mix(state.image, weights))
         f = decision + state.intercept
         # samples with coefficients, and those without that add most to the gap, no more than the set may grow by
         used = support(state.beta)
@@ -162,16 +164,16 @@ class WorkingSet(Solver, registered_as="working_set"):
         change = np.zeros(state.beta.shape)
         change[working] = found - state.beta[working]
         moved = np.any(change) or not np.array_equal(weights, state.weights)
-        products = state.products + problem.bank.apply(change)
+        image = state.image + problem.bank.image(change)
         beta = state.beta.copy()
         beta[working] = found  # exactly, so that zeros and bounds stay what they are
-        quad = np.sum(products * beta, axis=tuple(range(1, products.ndim)))
-        decision = np.tensordot(weights, products, axes=1)
+        quad = to_numpy(problem.bank.image_quad(image, as_like(beta, image)))
+        decision = to_numpy(problem.bank.image_mix(image, weights))
         upper, _ = problem.primal(Point(beta, weights, quad, decision))
         gap = relative_gap(upper, problem.dual(beta, quad))
         idle = 0 if moved else state.idle + 1
         return _WorkingSetState(
-            state.tol, working, beta, products, weights, quad, decision, intercept, state.seen, gap, idle,
+            state.tol, working, beta, image, weights, quad, decision, intercept, state.seen, gap, idle,
             finished=idle >= IDLE,
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .._refits import Subject
-from . import accuracy, advice, fit, sensitivity, weights
+from . import accuracy, advice, fit, sensitivity, survival, weights
 
 __all__ = ["SECTIONS"]
 
@@ -15,6 +15,6 @@ SECTIONS: Sequence[Callable[[Subject], str]] = (
     weights.views_section, weights.groups_section, weights.features_section,
     sensitivity.sensitivity_section, sensitivity.subsets_section,
     accuracy.accuracy_section, accuracy.confusion_section, accuracy.calibration_section, accuracy.residuals_section,
-    fit.choice_section, accuracy.missing_section, accuracy.labels_section, fit.convergence_section,
-    fit.settings_section,
+    survival.survival_section, fit.choice_section, accuracy.missing_section, accuracy.labels_section,
+    fit.convergence_section, fit.settings_section,
 )  # fmt: skip

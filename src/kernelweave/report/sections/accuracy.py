@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._estimating import leads_of
 from ...displays import NoiseDisplay
 from ...displays.colours import ACCENT, INK, tidy
 from ...estimators.fitted import known_views
@@ -163,9 +163,9 @@ MOST_POINTS = 2000
 
 
 def residuals_section(subject: Subject) -> str:
-    """Return held-out predictions and residuals of the first round; nothing for classes."""
+    """Return held-out predictions and residuals of the first round; nothing where targets are no numbers."""
     refits = subject.refits
-    if refits.classify:
+    if refits.classify or refits.y.dtype.names:
         return ""
     y = np.asarray(subject.y, dtype=float)
     predicted = refits.ours.predicted[0].astype(float)
@@ -229,7 +229,7 @@ def labels_section(subject: Subject) -> str:
         why = "Each of these was predicted otherwise by a fit that did not see it"
         measure = "margin on the fold that left the row out"
         assert refits.ours.decision is not None
-        values = _margins(refits.ours.decision[0], np.searchsorted(estimator.classes_, y))
+        values = leads_of(refits.ours.decision[0], np.searchsorted(estimator.classes_, y))
         order, doubtful = np.argsort(values, kind="stable"), values < 0
     rows = [
         [names[i], str(y[i]), str(predicted[i]), (float(values[i]), number(float(values[i]), 2))]
@@ -259,16 +259,6 @@ def _suspected(estimator: Any) -> str:
     )
 
 
-def _margins(values: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np.float64]:
-    """How clearly held-out decisions agree with the labels; negative where they contradict them."""
-    if values.ndim == 1:
-        return np.where(codes == 1, values, -values)
-    rows = np.arange(len(codes))
-    others = values.copy()
-    others[rows, codes] = -np.inf
-    return np.asarray(values[rows, codes] - others.max(axis=1))
-
-
 #: patterns listed, the most frequent first
 MOST_PATTERNS = 30
 
@@ -293,13 +283,11 @@ def missing_section(subject: Subject) -> str:
         "better than the mean of the view."
     )
     patterns, inverse, sizes = np.unique(views.present, axis=0, return_inverse=True, return_counts=True)
-    name, shown, sign = ("accuracy", percent, 1) if refits.classify else ("mean squared error", number, -1)
-    per_sample = sign * refits.right(refits.ours)
     by_pattern: list[list[Any]] = []
     for q in np.argsort(-sizes, kind="stable")[:MOST_PATTERNS]:
         lacks = [name for name, here in zip(views.names, patterns[q], strict=True) if not here]
-        value = float(np.mean(per_sample[inverse.ravel() == q]))
-        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), (value, shown(value))])
+        name, *value = refits.among(inverse.ravel() == q)
+        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), tuple(value)])
     return (
         f'<h2 id="missing">Missing views</h2><p>{escape(sentence)}</p>'
         + table(["view", "samples without it", "R² from the others"], rows, "Views and who lacks them")

@@ -105,7 +105,7 @@ def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
         tied = f"the {ties.of_what} that the cross-validated scores do not tell apart"
         ranges = {name: f"{percent(a, 0)} to {percent(b, 0)}" for name, (a, b) in ties.ranges.items()}
     if ties is None or ties.leader == top["view"]:
-        if ties is not None and not before:  # shares of tied choices are of all weights, given ones included
+        if ties is not None:
             among = f"; {ranges[str(ties.leader)]} among {tied}"
         return (
             f"{before}The view with the most {weight} is “{top['view']}”, with {percent(top['weight'], 0)} of it "
@@ -113,7 +113,7 @@ def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
             f"{percent(top['high'], 0)}{among})."
         )
     order = sorted(ties.names, key=lambda name: -ties.ranges[name][1])[:MOST_VIEWS]
-    listed = ", ".join(f"“{name}” has {ranges[name]} of all weight" for name in order)
+    listed = ", ".join(f"“{name}” has {ranges[name]} of the {weight}" for name in order)
     return f"{before}Which view has the most {weight} is not decided: among {tied}, {listed}."
 
 
@@ -275,7 +275,7 @@ def settings_section(subject: Subject) -> str:
         "versions": ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
         "machine": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
     }
-    for key in ("data", "target", "id"):
+    for key in ("data", "target", "time", "strata", "id"):
         if note.get(key):
             facts[key] = str(note[key])
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items() if v)

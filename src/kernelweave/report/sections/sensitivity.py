@@ -12,7 +12,7 @@ from ...estimators.fitted import weight_origin
 from ...estimators.subsets import SubsetFits
 from ...inspection import kernel_views, view_subsets
 from ...inspection.subsets import MOST_VIEWS
-from ...inspection.views import transformed
+from ...inspection.views import as_shares, transformed
 from .._html import TEXT, WIDTH, drawn, figure, number, short, table
 from .._refits import Subject
 
@@ -65,15 +65,16 @@ def _among_ties(subject: Subject) -> str:
 
 def _along_C(subject: Subject) -> str:
     """Return refits along C; nothing where there is a single view, or C is none of one mixture."""
-    views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
+    learnt = weight_origin(subject.estimator).learnt
+    views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)[learnt]
     names = list(dict.fromkeys(views.tolist()))
     one_C = np.unique(np.atleast_1d(subject.estimator.C_)).size == 1
-    learns = not weight_origin(subject.estimator).nothing
-    learns_one = subject.estimator.fits_subsets and one_C and learns
+    learns_one = subject.fits_subsets and one_C
     if len(names) < 2 or len(subject.y) > MOST_SAMPLES or not learns_one:
         return ""
     C = float(np.mean(subject.estimator.C_))
     Cs, weights = weights_along_C(subject, C)
+    weights = as_shares(weights[:, learnt])
     by_view = np.stack([weights[:, views == name].sum(axis=1) for name in names], axis=1)
     order = np.argsort(-by_view[FACTORS.index(1.0)], kind="stable")[:VIEWS_OF_SENSITIVITY]
     heads = [names[v] for v in order]
@@ -125,7 +126,7 @@ def subsets_of_views(subject: Subject) -> tuple[Any, str]:
         refits, subsets, worth = subject.refits, None, ""
         names = list(dict.fromkeys(str(view) for view in kernel_views(subject.model)))
         few = 2 <= len(names) <= MOST_VIEWS and len(subject.y) <= MOST_SAMPLES
-        if subject.estimator.fits_subsets and few:
+        if subject.fits_subsets and few:
             splits = refits.splits[: refits.folds]
             subsets = view_subsets(subject.model, subject.X, subject.y, splits=splits)
             worth = _worth(subject, subsets, names)
@@ -165,9 +166,16 @@ def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
     scores = dict(zip(subsets["views"], subsets["score"], strict=True))
     whole = scores[", ".join(names)]
     without = np.array([scores[", ".join(other for other in names if other != name)] for name in names])
+    # what always counts is there to adjust for, however well the model does without it
+    learnt = weight_origin(subject.estimator)
+    views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
+    given = np.array([not (learnt.nothing or learnt.learnt[views == name].any()) for name in names])
+    without[given] = -np.inf
     least = int(np.argmax(without))
     name, of_least = names[least], float(without[least])
     here, elsewhere = _at_tied_choices(subject, names)
+    for found in elsewhere:
+        found[2][given] = -np.inf
     also, with_all = "", f"{shown(whole)} with all views"
     if elsewhere:
         others = " and ".join(which for which, *_ in elsewhere)

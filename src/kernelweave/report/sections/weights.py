@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ...displays import GroupsDisplay, WeightsDisplay
@@ -28,8 +29,10 @@ WEIGHT_COLUMNS = ("weight", "range of the refits", "selected")
 
 def views_section(subject: Subject) -> str:
     """Return a picture of the weights, and tables of views and kernels."""
-    stability, origin = subject.refits.stability, weight_origin(subject.estimator)
-    tables = _view_table(subject, origin.learnt) + _kernel_table(stability, origin.learnt)
+    origin = weight_origin(subject.estimator)
+    # shares of the learnt weight: what is given may be any number of times larger
+    stability = subject.refits.stability.among(origin.learnt)
+    tables = _view_table(subject, stability, origin.learnt) + _kernel_table(subject, stability, origin.learnt)
     if origin.nothing:
         tested = " Whether the decisions need a view is what its p-value below says."
         return (
@@ -74,25 +77,34 @@ def views_section(subject: Subject) -> str:
     )
 
 
-def _view_table(subject: Subject, learnt: NDArray[np.bool_]) -> str:
+def _view_table(subject: Subject, stability: WeightStability, learnt: NDArray[np.bool_]) -> str:
     refits, ties = subject.refits, subject.ties
-    views = refits.stability.by_view().sort_values("weight", ascending=False)
-    if len(views) <= 1:
+    everything = refits.stability
+    views = stability.by_view().sort_values("weight", ascending=False)
+    if len(everything.view_names) <= 1:
         return ""
-    stability = refits.stability
-    given = {name for name in stability.view_names if not learnt[stability.views == name].any()}
+    given = {name for name in everything.view_names if not learnt[everything.views == name].any()}
+    if learnt.any():
+        whole = everything.by_view()
+        views = pd.concat([views, whole[whole["view"].isin(given)]])
     # weights that nobody learns do not vary and are not selected
     columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
     head, rows = ["view", "kernels", *WEIGHT_COLUMNS[:columns]], []
     for row in views.itertuples():
-        rows.append([str(row.view), int(row.kernels), *_weight_cells(row, row.view in given)[:columns]])
+        rows.append(
+            [
+                str(row.view),
+                int(row.kernels),
+                *_weight_cells(row, row.view in given, bool(learnt.any()))[:columns],
+            ]
+        )
     caption = "Views, the heaviest first" if learnt.any() else "Views"
     note = ""
     if ties is not None and learnt.any():
         head.append("range of tied choices")
         for cells in rows:
-            low, high = ties.ranges[cells[0]]
-            cells.append((high, f"{number(low)} – {number(high)}"))
+            low, high = ties.ranges.get(cells[0], (np.nan, np.nan))
+            cells.append((high, f"{number(low)} – {number(high)}" if cells[0] in ties.ranges else "given"))
         note = (
             f'<p class="quiet">The range of tied choices is over the {ties.of_what} that the cross-validated scores do '
             'not tell apart (<a href="#sensitivity">weights at each</a>).</p>'
@@ -112,14 +124,19 @@ def _view_table(subject: Subject, learnt: NDArray[np.bool_]) -> str:
     )
 
 
-def _kernel_table(stability: WeightStability, learnt: NDArray[np.bool_]) -> str:
+def _kernel_table(subject: Subject, stability: WeightStability, learnt: NDArray[np.bool_]) -> str:
     kernels = stability.kernels().sort_values(["weight", "mean"], ascending=False)
     shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(ROWS_OF_VIEWS)
-    columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
+    columns, given = len(WEIGHT_COLUMNS) if learnt.any() else 1, not learnt.any()
     rows = [
-        [str(r.kernel), str(r.view), str(r.family), *_weight_cells(r, not learnt[r.Index])[:columns]]
+        [str(r.kernel), str(r.view), str(r.family), *_weight_cells(r, given, False)[:columns]]
         for r in shown.itertuples()
     ]
+    if learnt.any():
+        rows += [
+            [str(r.kernel), str(r.view), str(r.family), *_weight_cells(r, True)]
+            for r in subject.refits.stability.kernels()[~learnt].itertuples()
+        ]
     head = ["kernel", "view", "family", *WEIGHT_COLUMNS[:columns]]
     order = "Kernels, the heaviest first" if learnt.any() else "Kernels"
     page = table(head, rows, f"{order}; a click on a heading sorts")
@@ -133,10 +150,11 @@ def _kernel_table(stability: WeightStability, learnt: NDArray[np.bool_]) -> str:
     )
 
 
-def _weight_cells(row: Any, given: bool) -> list[Any]:
-    """Cells of ``WEIGHT_COLUMNS``."""
+def _weight_cells(row: Any, given: bool, beside: bool = True) -> list[Any]:
+    """Cells of ``WEIGHT_COLUMNS``; ``beside`` says that others were learnt."""
     if given:
-        return [float(row.weight), (float(row.mean), "given"), (1.0, "given")]
+        weight: Any = (float(row.weight), "given") if beside else float(row.weight)
+        return [weight, (float(row.mean), "given"), (1.0, "given")]
     selected = float(row.selected)
     return [
         float(row.weight),
@@ -160,7 +178,9 @@ def features_section(subject: Subject) -> str:
         return ""
     classes = subject.refits.classes
     if classes is None:
-        sign = "A positive weight raises the prediction."
+        longer = subject.y.dtype.names and not subject.estimator.loss_.proportional
+        raises = "lengthens the predicted time" if longer else "raises the prediction"
+        sign = f"A positive weight {raises}."
     elif len(classes) == 2:
         sign = f"A positive weight speaks for “{classes[1]}”, a negative one for “{classes[0]}”."
     else:
