@@ -35,24 +35,28 @@ class GridEndWarning(KernelWeaveWarning):
     """C was chosen at an end of the values tried, where the scores still rise: a value beyond may be better."""
 
 
-class Explained(Exception):
-    """Base of errors that the documentation has a section for; a traceback ends with where that is."""
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        self.add_note(whereabouts(type(self)))
+def explained(error: BaseException, *args: object) -> None:
+    """Make an error that the documentation has a section for: its traceback ends with where that is."""
+    BaseException.__init__(error, *args)
+    error.add_note(whereabouts(type(error)))
 
 
-class MemoryBudgetError(Explained, MemoryError, ValueError):
+class MemoryBudgetError(MemoryError, ValueError):
     """A request cannot be met within the memory budget; the message says by how much and what to do."""
 
+    __init__ = explained
 
-class NotFiniteError(Explained, ValueError, FloatingPointError):
+
+class NotFiniteError(ValueError, FloatingPointError):
     """Numbers that came out NaN or infinite, where a model or a prediction was asked for."""
 
+    __init__ = explained
 
-class CertificateError(Explained, ValueError):
+
+class CertificateError(ValueError):
     """A lower bound above the objective, beyond rounding: a loss or a norm whose parts do not belong together."""
+
+    __init__ = explained
 
 
 #: modules that stand between the library and the line that called it

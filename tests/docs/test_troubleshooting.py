@@ -19,9 +19,7 @@ CLASSES = sorted(
     name
     for module in (exceptions, persistence)
     for name, cls in inspect.getmembers(module, inspect.isclass)
-    if issubclass(cls, Exception)
-    and cls.__module__.startswith("kernelweave")
-    and cls is not exceptions.Explained
+    if issubclass(cls, Exception) and cls.__module__.startswith("kernelweave")
 )
 
 

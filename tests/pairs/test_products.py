@@ -109,6 +109,15 @@ def test_the_preconditioner_is_the_inverse_where_one_product_is_mixed(options):
     np.testing.assert_allclose(whole, inverse, atol=1e-10)
 
 
+def test_the_preconditioner_of_few_pairs_is_the_inverse_where_all_of_them_are_landmarks():
+    bank, tensor = bank_and_tensor(3, n=17, sparse=True)
+    weights, noise = np.linspace(0.2, 1.0, bank.m), np.random.default_rng(0).uniform(0.1, 2.0, bank.n)
+    solve = MixedProducts(bank.storage, weights).inverse(noise)
+    whole = np.column_stack([solve(e) for e in np.eye(bank.n)])
+    inverse = np.linalg.inv(np.tensordot(weights, tensor, axes=1) + np.diag(noise))
+    np.testing.assert_allclose(whole, inverse, atol=1e-8)
+
+
 @pytest.mark.parametrize(
     "options", [{"n": 17}, {"n": 17, "sparse": True}, {"symmetry": -1, "n": 20}], ids=str
 )
