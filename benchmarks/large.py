@@ -542,9 +542,10 @@ class Watched(MKLClassifier):
         def watched(method: str, arguments: Any) -> Any:
             before = bank.cluster_cost.busy
             answers = ask(method, arguments)
-            if method in LOOKS and not (single and arguments[0][0]):
+            of_storage = arguments[0][1] if method == "read" else method
+            if of_storage in LOOKS and not (single and arguments[0][0]):
                 self.reading_ += bank.cluster_cost.busy - before
-                self.looks_ += LOOKS[method]
+                self.looks_ += LOOKS[of_storage]
             return answers
 
         bank.storage.workers.ask = watched

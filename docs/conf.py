@@ -77,6 +77,8 @@ GALLERY = [
     "plot_multiview_digits.py",
     "plot_missing_views.py",
     "plot_gene_sets.py",
+    "plot_sequences.py",
+    "plot_molecules.py",
     "plot_encoding_model.py",
     "plot_breeding.py",
     "plot_stability.py",

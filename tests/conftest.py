@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from kernelweave import exceptions
+
 # the same examples every time: a failure can be repeated, and a green run means the same thing everywhere
 settings.register_profile(
     "kernelweave",
@@ -33,6 +35,13 @@ def pytest_collection_finish(session):
     gc.freeze()
     gc.enable()
 
+
+# The first warning of a kind says where it is explained: none of these is, whatever order they come in.
+exceptions._issued.update(
+    kind
+    for kind in vars(exceptions).values()
+    if isinstance(kind, type) and issubclass(kind, exceptions.KernelWeaveWarning)
+)
 
 # A shell that starts pytest in the background (``pytest &``, nohup, some runners) has it ignore Ctrl-C, and so would every
 # process that the tests start and interrupt.

@@ -23,6 +23,7 @@ from kernelweave.banks.decide import (
     Split,
     decide,
     keep,
+    model_bytes,
 )
 from kernelweave.banks.facts import facts_of_bank, facts_of_kernels
 from kernelweave.exceptions import MemoryBudgetError
@@ -150,10 +151,49 @@ def test_matrices_are_packed_up_to_the_last_byte():
         keep(replace(facts, memory=each - 1), Asked(storage="dense"))
     with pytest.raises(MemoryBudgetError, match="dtype='float32'"):
         keep(replace(facts, memory=needed - 1), Asked(storage="family"))
-    # a solver that mixes nothing has no need of the working memory
-    assert kept(replace(facts, memory=chains * triangle(n)), solver="lbfgs", mixes=False) == "packed matrices"
+    # a solver that mixes nothing has no need of the working memory, but of features where it knows nothing else
+    alone = replace(facts, memory=chains * triangle(n))
+    assert kept(alone, solver="working_set", mixes=False) == "packed matrices"
     below = replace(facts, memory=chains * triangle(n) - 1)
-    assert kept(below, solver="lbfgs", mixes=False) == "computed entries"
+    assert kept(below, solver="working_set", mixes=False) == "computed entries"
+    made = 2 * 9 * 8 * n**2
+    assert kept(replace(facts, memory=made), solver="lbfgs", mixes=False) == "computed entries"
+    with pytest.raises(MemoryBudgetError, match="solver='auto', which factorises no kernel"):
+        keep(replace(facts, memory=made - 1), Asked("lbfgs", mixes=False))
+    wide = replace(facts, memory=made - 1, unranked=0, rank=1000, columns=9000)
+    with pytest.raises(MemoryBudgetError, match="storage='lowrank', which takes sparse features"):
+        keep(wide, Asked("lbfgs", mixes=False))
+
+
+def test_second_order_models_that_do_not_fit_are_refused_with_another_solver():
+    asked = Asked("proximal_newton", mixes=False)
+    room = model_bytes(10 * 20)
+    fits = features(2000, 10, 20, can=LOGISTIC, memory=room + 8 * 2000 * 200)
+    assert keep(fits, asked).rules == ("features for sums",)
+    with pytest.raises(
+        MemoryBudgetError, match=r"model of 200 features.*solver='lbfgs'; solver='block_descent'"
+    ):
+        keep(replace(fits, memory=room - 1), asked)
+    assert keep(replace(fits, memory=room - 1), Asked("lbfgs", mixes=False)).rules
+    # under a norm that chooses kernels one at a time is enough, and kernels without features get as many as samples
+    corners = abilities(make_loss("logistic"), make_norm("l1"))
+    few = replace(fits, can=corners, memory=model_bytes(20))
+    assert keep(few, asked).storage == "stream"
+    with pytest.raises(MemoryBudgetError, match="model of 20 features"):
+        keep(replace(few, memory=model_bytes(20) - 1), asked)
+    with pytest.raises(MemoryBudgetError, match="model of 2,000 features"):
+        keep(matrices(can=corners, memory=model_bytes(2000) - 1), asked)
+    # where the solver is open and would be this one, the kernels are mixed instead
+    coupled = abilities(make_loss("cox"), make_norm("l1"))
+    wide = features(4000, 3, 900, can=coupled, memory=model_bytes(4000))
+    assert rules(wide) == ("features for blocks", "sums over features, with corners")
+    less = features(1000, 3, 1000, can=coupled, memory=model_bytes(1000))
+    assert kept(less) == "features for blocks"
+    assert kept(replace(less, memory=model_bytes(1000) - 1)) == "packed matrices"
+    # on a device it is the memory of this process that counts
+    there = replace(wide, place="device", process_memory=model_bytes(900) - 1)
+    with pytest.raises(MemoryBudgetError, match="fewer features"):
+        keep(there, Asked())
 
 
 def test_entries_are_computed_where_that_is_asked_for():

@@ -299,3 +299,11 @@ def test_samples_that_are_no_table_of_numbers_are_decided_on_the_host():
     values = clf.decision_function(rows)
     clf.device = None
     np.testing.assert_allclose(values, clf.decision_function(rows), atol=2e-4)
+
+
+def test_kernels_are_not_completed_on_a_device():
+    X, y = _binary()
+    X[::7, :3] = np.nan
+    views = kw.per_view({"a": slice(0, 3), "b": slice(3, 6)}, kw.linear())
+    with pytest.raises(ValueError, match="missing='mean' completes kernels in memory: pass X as an array of"):
+        MKLClassifier(views, missing="mean").fit(torch.tensor(X), y)

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 
 from kernelweave import MKLRegressorCV
 from kernelweave import kernels as kw
+from kernelweave.banks import as_rows
 from kernelweave.exceptions import KernelWeaveConvergenceWarning, KernelWeaveWarning
 
 CRITERIA = ("reml", "loo", "folds")
@@ -246,3 +247,11 @@ def test_a_kernel_whose_digits_are_gone_is_told():
         MKLRegressorCV(kw.per_feature(kw.linear()), criterion="reml", normalize=None, center=False).fit(
             table, X[:, 0]
         )
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_rows_that_are_read_as_needed_have_no_matrices(criterion):
+    X, y = np.random.default_rng(0).normal(size=(2, 30, 3))
+    model = MKLRegressorCV(kw.linear(), criterion=criterion, center=False)
+    with pytest.raises(ValueError, match="need kernels in memory: pass X as an array"):
+        model.fit(as_rows(X), y[:, 0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.metrics import f1_score, hamming_loss
 
 from kernelweave import (
@@ -153,3 +154,14 @@ def test_refits_of_the_inspection_are_of_one_label(ask):
     model = MKLClassifier(kw.per_feature(kw.linear())).fit(X, (X > 0).astype(int))
     with pytest.raises(ValueError, match="fit a model on one column of y"):
         getattr(inspection, ask)(model, X, (X > 0).astype(int))
+
+
+def test_ties_of_several_labels_are_broken_by_the_mean_of_their_losses():
+    """A label that is there twice is the label."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += 5.0 * y  # all of the Cs are right everywhere
+    search = MKLClassifierCV(kw.linear(), Cs=[0.1, 1.0, 10.0, 100.0], cv=3)
+    one, two = search.fit(X, y).C_, clone(search).fit(X, np.column_stack([y, y])).C_
+    assert search.best_score_ == 1.0
+    np.testing.assert_allclose(two, one)

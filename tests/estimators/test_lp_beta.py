@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -11,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import LPBetaClassifier, persistence
 from kernelweave import kernels as kw
+from kernelweave.estimators import lp_beta
 from kernelweave.estimators.lp_beta import largest_margin
 
 from . import by_hand
@@ -210,3 +213,10 @@ def test_a_class_with_one_sample():
     weight[1] = 0.0
     with pytest.raises(ValueError, match="class 'elm' has one"):
         LPBetaClassifier(BANK).fit(X, names, sample_weight=weight)
+
+
+def test_a_linear_program_that_is_not_solved_is_an_error(monkeypatch):
+    failed = SimpleNamespace(status=4, message="numerical trouble")
+    monkeypatch.setattr(lp_beta, "linprog", lambda *arguments, **named: failed)
+    with pytest.raises(ArithmeticError, match="was not solved: numerical trouble"):
+        largest_margin(np.ones((4, 1, 2)), 0.2, np.ones(4))

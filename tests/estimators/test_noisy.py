@@ -111,6 +111,15 @@ def test_labels_of_pure_chance_are_as_bad_as_it_gets():
     assert found.interval[1] <= 0.5
 
 
+def test_the_interval_is_that_of_agresti_and_coull_where_no_prediction_is_wrong():
+    """Two groups that are apart: the upper end is of the confident half, the lower one zero."""
+    codes = np.repeat([0, 1], 20)
+    found = estimate_noise(10.0 * (codes[:, None] == codes) + 0.1 * np.eye(40), codes, 2)
+    p = (0 + 2) / (20 + 4)
+    assert found.rate == 0.0
+    assert found.interval == (0.0, pytest.approx(2.0 * np.sqrt(p * (1 - p) / (20 + 4))))
+
+
 def test_several_classes():
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)

@@ -88,6 +88,10 @@ def test_the_numbers_of_the_sentence():
     least = int(np.argmin(deviations))
     assert f"'{table.columns[least]}' ({deviations[least]:.3g}) to 'income' ({deviations[0]:.3g})" in sentence
     assert f"a factor of {deviations[0] / deviations[least]:,.0f}: 2 of 3 columns" in sentence
+    # columns without names go by their numbers, also where there are more of them than samples
+    wide = np.hstack([np.random.default_rng(0).normal(size=(60, 70)), X[:, :1]])
+    sentence = findings(kw.gaussian(1.0, relative=True), wide)[-1]
+    assert f"to column 70 ({deviations[0]:.3g})" in sentence
 
 
 def test_warnings_reach_the_line_that_calls_a_pipeline_and_a_path():

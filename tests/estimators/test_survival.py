@@ -18,6 +18,7 @@ import references as ref
 from kernelweave import MKLSurvival, MKLSurvivalCV, losses, metrics, norms, survival
 from kernelweave import kernels as kw
 from kernelweave.exceptions import DegenerateModelWarning, GridEndWarning
+from kernelweave.problems import newton
 
 VIEWS = kw.per_view({"first": slice(0, 3), "last": slice(3, 6)}, kw.linear(), kw.gaussian(2.0))
 
@@ -384,6 +385,23 @@ def test_limits_checkpoint_and_warm_start(tmp_path):
         short = MKLSurvival(VIEWS, C=10.0, max_iter=1, tol=1e-9).fit(X, y)
     assert short.status_ == "max_iter"
     assert short.certificate_.dual <= short.certificate_.primal <= short.null_loss_ * 10.0
+
+
+def test_large_bounds_are_raised_in_stages_where_the_direct_way_fails(monkeypatch):
+    """With four steps at a time: from a bound of ten by the root of ten each, in units of the mean diagonal."""
+    bounds, descend = [], newton.descend
+
+    def noted(inner, *arguments, **named):
+        bounds.append(float(np.max(inner.c)))
+        return descend(inner, *arguments, **named)
+
+    monkeypatch.setattr(newton, "descend", noted)
+    monkeypatch.setattr(newton, "MOST", 4)
+    X, y = some(60)
+    weight = np.linspace(0.5, 1.0, 60)
+    model = MKLSurvival(kw.gaussian(4.0), norm="uniform", C=300.0, tol=1e-3).fit(X, y, sample_weight=weight)
+    assert model.status_ == "converged"
+    np.testing.assert_allclose(bounds[:5], [300.0, 10.0, 10.0**1.5, 100.0, 300.0])
 
 
 # ---- cross-validation ----------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kernelweave._numerics.stopping import time_limit
 from kernelweave.evidence import (
     Design,
     Folds,
@@ -19,6 +18,7 @@ from kernelweave.evidence import (
     choose_weights,
 )
 from kernelweave.evidence import design as designs
+from timed import fit_with_a_point
 
 N, M, T = 60, 4, 12
 
@@ -165,9 +165,10 @@ def test_an_interrupt_ends_the_choice_between_two_inverses(
     # weights to begin with are evaluated in any case: those of the lattice, and of what leaves it
     for last in (whole.looks - 2,) if exact else (T + 1, T + 4, whole.looks - 2):
         criterion = Interrupted()
-        with time_limit(None) as deadline:
-            deadline.has_point = True
-            choice = choose_weights(design, Y, criterion, exact=exact)
+        told: list[int] = []
+        with fit_with_a_point() as deadline:
+            choice = choose_weights(design, Y, criterion, exact=exact, progress=told.append)
+        assert exact or sum(told) == T  # also of those that the end came too early for
         assert criterion.looks == last
         assert exact or "interrupted" in choice.status
         assert np.all(np.isfinite(choice.coef))

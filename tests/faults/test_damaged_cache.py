@@ -74,14 +74,24 @@ def test_damaged_files_are_compiled_again(made, tmp_path, kind, how):
         assert sum(made().stats.cache_hits.values()) == 1
 
 
-def test_one_line_says_that_code_is_compiled(made, capfd):
-    compiled._announce.cache_clear()
+def test_one_line_says_that_code_is_compiled(made, capfd, monkeypatch):
+    monkeypatch.setattr(compiled, "announcement", compiled._Announcement())
     made()
     made()  # from the cache
-    assert capfd.readouterr().err == compiled.ANNOUNCEMENT + "\n"
-    compiled._announce.cache_clear()
+    assert capfd.readouterr().err == f"{compiled.ANNOUNCEMENT} {compiled.HOW_LONG}\n"
+    monkeypatch.setattr(compiled, "announcement", compiled._Announcement())
     made()
     assert capfd.readouterr().err == ""
+
+
+def test_on_a_terminal_the_line_counts_and_goes(made, capfd, monkeypatch):
+    monkeypatch.setattr(compiled, "announcement", compiled._Announcement())
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    made()
+    shown = capfd.readouterr().err.split("\r\x1b[K")
+    assert shown[1].startswith(f"{compiled.ANNOUNCEMENT}: 0 s, ")
+    assert shown[1].endswith(" function 1")
+    assert shown[-1] == ""
 
 
 def test_code_is_compiled_again_where_another_file_of_the_folder_changed(made, tmp_path, monkeypatch):

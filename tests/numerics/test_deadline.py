@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from kernelweave import kernels as kw
 from kernelweave._numerics import smo
 from kernelweave._numerics import stopping as pieces
 from kernelweave._numerics.stopping import (
@@ -20,6 +21,7 @@ from kernelweave._numerics.stopping import (
     time_limit,
     time_spent,
 )
+from kernelweave.banks import build_bank
 
 
 def test_without_a_limit_there_is_always_time():
@@ -127,3 +129,11 @@ def test_pieces_get_shorter_towards_the_end_and_follow_the_measured_speed():
         assert 5.0 * first < cut.next() < 1.05e10
     with time_limit(0.0):
         assert 0.0 < pieces.Pieces().next() < first
+
+
+def test_no_eigenvectors_are_begun_that_there_is_no_time_for(monkeypatch):
+    kernels = [kw.gaussian(1.0).resolve(np.zeros((2, 1)))]
+    bank = build_bank(kernels, np.random.default_rng(0).normal(size=(1500, 2)))
+    monkeypatch.setattr(np.linalg, "eigh", lambda matrix: pytest.fail("there was no time for these"))
+    with time_limit(0.1), pytest.raises(OutOfTime):
+        bank.factors()

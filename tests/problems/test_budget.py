@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import references as ref
-from kernelweave._numerics.stopping import time_limit
 from kernelweave.banks import build_bank
 from kernelweave.losses import BudgetedHinge, Hinge
 from kernelweave.norms import L1
 from kernelweave.problems import MKLProblem, Point, solve_fixed
 from kernelweave.solvers import Stop, choose_solver, solve, without_caches
+from timed import time_limit
 
 from .making import make_case
 

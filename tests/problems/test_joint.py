@@ -399,3 +399,26 @@ def test_a_kernel_of_zeros_is_no_obstacle():
     found = solve(problem, choose_solver(problem.loss, problem.norm, bank), Stop(tol=1e-6))
     assert found.converged
     assert found.point.weights[2] <= 1e-6
+
+
+def test_memory_of_many_classes_is_bounded():
+    """Tables of samples and classes, some beside those of every kernel: nothing grows with their product squared."""
+    import tracemalloc
+
+    from kernelweave import MKLClassifier
+    from kernelweave import kernels as kw
+
+    k, m = 120, 2
+    rng = np.random.default_rng(0)
+    own = np.repeat(np.arange(k), 3)
+    X = rng.standard_normal((k, 8))[own] + 0.5 * rng.standard_normal((3 * k, 8))
+    model = MKLClassifier(kw.gaussian([0.5, 1.0], relative=True), tol=0.1)
+    model.fit(X[: 3 * 4], own[: 3 * 4])  # compiles
+    tracemalloc.start()
+    try:
+        model.fit(X, own)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.certificate_.relative_gap <= 0.1
+    assert peak <= 8 * (own.size * k * (2 * m + 40) + 10 * own.size**2)

@@ -252,6 +252,13 @@ def test_fingerprints_see_every_entry_of_a_long_parameter():
     assert len(prints) == 2
 
 
+def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    """Said before the fit; root may write everywhere, so that the system's answer is made up."""
+    monkeypatch.setattr(os, "access", lambda place, mode: not (place == tmp_path and mode == os.W_OK))
+    with pytest.raises(ValueError, match="cannot be written to"):
+        run(fresh(), checkpoint=tmp_path / "fit.npz")
+
+
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"checkpoint folder .*nowhere.* does not exist"):
         run(fresh(), checkpoint=tmp_path / "nowhere" / "fit.npz")

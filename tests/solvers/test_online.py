@@ -25,6 +25,7 @@ from kernelweave.solvers import online as products
 from kernelweave.solvers import working_set as working_set_module
 from kernelweave.solvers.online import Obscure, radius_of
 from kernelweave.solvers.working_set import WorkingSet
+from timed import fit_with_a_point, is_left
 
 
 def three_classes(n: int = 36, m: int = 3, rank: int = 4, seed: int = 0):
@@ -269,6 +270,18 @@ def test_passes_of_an_epoch(explicit):
     assert 0 < changed[1] < 100
     read = 2.0 if explicit else sum(changed) / 50
     assert problem.bank.passes - before == pytest.approx(read)
+
+
+@pytest.mark.parametrize("rows", ["kept", "computed", "features"])
+def test_an_epoch_is_left_where_the_time_is_over(rows, monkeypatch):
+    if rows == "computed":
+        monkeypatch.setattr(products, "default_budget", lambda: 8 * 3 * 3 * 36 + 1000)
+    Z, y, _ = three_classes()
+    run = run_of(problem_of(Z, y, Block(1.3), explicit=rows == "features"))
+    with fit_with_a_point() as deadline:
+        assert run.epoch(FIXED_STEP, 2.0) > 0
+        deadline.interrupt()
+        assert is_left(lambda: run.epoch(FIXED_STEP, 2.0))
 
 
 def test_averaged_iterate_is_the_mean_of_the_coefficients():

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
+from kernelweave.banks import lowrank
+from kernelweave.banks.decide import model_bytes
+from kernelweave.exceptions import MemoryBudgetError
+from kernelweave.solvers import primal
 
 BANK = [kw.random_fourier(1.5, n_features=30).on([2 * v, 2 * v + 1]) for v in range(6)]
 
@@ -90,3 +95,41 @@ def test_a_warm_start_is_where_the_last_fit_ended():
         cold = MKLClassifier(BANK, loss="logistic", solver="proximal_newton", C=C, tol=1e-5).fit(X, y)
         assert model.status_ == "converged"
         assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-5)
+
+
+def test_a_model_that_has_no_room_for_all_kernels_takes_what_fits(monkeypatch):
+    X, y = problem()
+    settings = {"C": 0.01, "loss": "squared_hinge", "solver": "proximal_newton", "storage": "lowrank"}
+    whole = MKLClassifier(BANK, **settings).fit(X, y)
+    most = []
+    gram = lowrank.FeatureMatrix.gram
+    monkeypatch.setattr(
+        lowrank.FeatureMatrix, "gram", lambda self, *args: most.append(args[2].size) or gram(self, *args)
+    )
+    monkeypatch.setattr(primal, "default_budget", lambda: model_bytes(150))
+    narrow = MKLClassifier(BANK, **settings).fit(X, y)
+    assert narrow.status_ == "converged"
+    assert max(most) <= 150 < 6 * 30
+    assert narrow.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=2e-4)
+
+
+def test_millions_of_columns_are_refused_before_any_work():
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 3_000_000, 20_000)
+    X = sparse.csr_matrix(
+        (rng.normal(size=20_000), columns, np.arange(0, 20_001, 50)), shape=(400, 3_000_000)
+    )
+    model = MKLClassifier("linear", loss="logistic", norm=1.5, solver="proximal_newton", storage="lowrank")
+    with pytest.raises(MemoryBudgetError, match=r"solver='proximal_newton' makes.*Ways out: solver='lbfgs'"):
+        model.fit(X, np.arange(400) % 2)
+
+
+@pytest.mark.parametrize("density", [0.01, 0.5])
+def test_gram_matrices_come_in_pieces_with_the_clock_between_them(density, monkeypatch):
+    Z = sparse.random(300, 40, density, format="csr", random_state=0)
+    charge, columns = np.linspace(0.1, 2.0, 300), np.array([3, 5, 20])
+    A = np.hstack([Z.toarray()[:, columns], np.ones((300, 1))])
+    monkeypatch.setattr(lowrank, "GRAM_ENTRIES", 280)  # 70 rows of four
+    for features in (Z, Z.toarray()):
+        found = lowrank.weighted_gram(features, charge, columns)
+        np.testing.assert_allclose(found, A.T @ (charge[:, None] * A), rtol=1e-12, atol=1e-12)

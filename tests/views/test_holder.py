@@ -84,8 +84,11 @@ def test_what_cannot_be_joined_is_refused():
         )
     with pytest.raises(ValueError, match="rows without names"):
         Views({"a": pd.DataFrame(A, index=list("pqrs")), "b": B[:2]})
-    with pytest.raises(ValueError, match="has no column 'who'"):
-        Views({"a": pa.table({"x": [1.0]})}, id="who")
+    for table in (pa.table({"x": [1.0]}), pd.DataFrame({"x": [1.0]}), pd.Series([1.0], name="x")):
+        with pytest.raises(ValueError, match="'a' has no column 'who' with the names of its samples"):
+            Views({"a": table}, id="who")
+    named = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index(["p", "q"], name="who"))
+    np.testing.assert_array_equal(Views({"a": named}, id="who", index=["q", "p"])["a"].ravel(), [2.0, 1.0])
 
 
 def test_targets_find_their_samples_by_name():

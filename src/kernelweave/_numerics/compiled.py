@@ -10,6 +10,7 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
@@ -36,9 +37,8 @@ UNCOUNTED: Any = {"_nrt": False}
 #: folders of which a warning has said that something in them is damaged
 _damaged: set[str] = set()
 #: why nothing happens for a while
-ANNOUNCEMENT = (
-    "kernelweave: compiling for this machine, once (up to half a minute; `kernelweave compile` does it ahead)"
-)
+ANNOUNCEMENT = "kernelweave: compiling for this machine, once"
+HOW_LONG = "(up to half a minute; `kernelweave compile` does it ahead)"
 
 
 def njit(makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -116,14 +116,41 @@ def _stamp_of_all_files() -> tuple[tuple[int, int], ...]:
     return tuple((status.st_mtime_ns, status.st_size) for status in every)
 
 
-@cache
-def _announce() -> None:
-    """Say on the error stream that code is compiled, once in a process and not in its workers."""
-    import multiprocessing
+class _Announcement:
+    """Say on the error stream that code is compiled: once in a process, and not in its workers.
 
-    if multiprocessing.parent_process() is None:
+    On a terminal the line has the functions that were compiled and the seconds, and goes when nothing is compiled.
+    """
+
+    def __init__(self) -> None:
+        self.functions, self.under_way, self.began = 0, 0, 0.0
+
+    def begin(self) -> None:
+        """Say that one more function is compiled, perhaps for one that is."""
+        self.began = self.began or time.perf_counter()
+        self.functions, self.under_way = self.functions + 1, self.under_way + 1
+        self._show()
+
+    def end(self) -> None:
+        """Say that a function is there."""
+        self.under_way = max(self.under_way - 1, 0)
+        self._show()
+
+    def _show(self) -> None:
+        import multiprocessing
+
         with suppress(Exception):  # there is no such stream, or it is closed
-            print(ANNOUNCEMENT, file=sys.stderr, flush=True)
+            if multiprocessing.parent_process() is not None:
+                return
+            if sys.stderr.isatty():
+                seconds = f"{time.perf_counter() - self.began:.0f} s, function {self.functions}"
+                line = f"{ANNOUNCEMENT}: {seconds}" if self.under_way else ""
+                print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+            elif self.functions == self.under_way == 1:
+                print(f"{ANNOUNCEMENT} {HOW_LONG}", file=sys.stderr, flush=True)
+
+
+announcement = _Announcement()
 
 
 def _in_one_piece(dispatcher: Any) -> Any:
@@ -148,7 +175,7 @@ def _in_one_piece(dispatcher: Any) -> Any:
         try:
             loaded = loading(*arguments, **named)
             if loaded is None:
-                _announce()
+                announcement.begin()
             return loaded
         except Exception as error:  # a pickle that was cut short can make its reader raise anything
             folder = kept.cache_path
@@ -165,6 +192,7 @@ def _in_one_piece(dispatcher: Any) -> Any:
 
     @wraps(keeping)
     def save_overload(*arguments: Any, **named: Any) -> None:
+        announcement.end()
         with suppress(Exception):  # a full disk, a folder that may not be written to, a damaged index
             keeping(*arguments, **named)
 

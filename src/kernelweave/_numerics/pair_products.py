@@ -7,44 +7,40 @@ from .compiled import njit
 
 
 @njit(makes_arrays=False, fastmath=True)
-def add_rows(starts: Index, rows: Index, values: Array, A: Array, out: Array) -> None:
-    """``out[c] += sum_k values_k A[rows_k]`` over the entries k of column c, ``starts[c] .. starts[c + 1]``."""
-    for c in range(starts.size - 1):
-        into, k, end = out[c], starts[c], starts[c + 1]
-        while k + 4 <= end:  # four at once: what they are added to is read and written once
-            one, two, three, four = A[rows[k]], A[rows[k + 1]], A[rows[k + 2]], A[rows[k + 3]]
-            v, w, x, y = values[k], values[k + 1], values[k + 2], values[k + 3]
-            for i in range(into.size):
-                into[i] += v * one[i] + w * two[i] + x * three[i] + y * four[i]
-            k += 4
-        while k < end:
-            one, v = A[rows[k]], values[k]
-            for i in range(into.size):
-                into[i] += v * one[i]
-            k += 1
+def sum_rows(starts: Index, rows: Index, values: Array, A: Array, buffer: Array, out: Array) -> None:
+    """``out[:, c] = sum_k values_k A[rows_k]`` over the entries k of column c, ``starts[c] .. starts[c + 1]``.
+
+    As many columns as the buffer has rows are written at once: columns one by one would be scattered.
+    """
+    for first in range(0, starts.size - 1, buffer.shape[0]):
+        many = min(buffer.shape[0], starts.size - 1 - first)
+        for j in range(many):
+            into, end = buffer[j], starts[first + j + 1]
+            into[:] = 0.0
+            for k in range(starts[first + j], end, 4):  # four at once, of which the last may be there again
+                l, m, n = min(k + 1, end - 1), min(k + 2, end - 1), min(k + 3, end - 1)
+                v, w = values[k], values[l] if k + 1 < end else 0.0
+                x, y = values[m] if k + 2 < end else 0.0, values[n] if k + 3 < end else 0.0
+                one, two, three, four = A[rows[k]], A[rows[l]], A[rows[m]], A[rows[n]]
+                for i in range(into.size):
+                    into[i] += v * one[i] + w * two[i] + x * three[i] + y * four[i]
+        for i in range(out.shape[0]):
+            for j in range(many):
+                out[i, first + j] = buffer[j, i]
 
 
 @njit(makes_arrays=False, fastmath=True)
-def add_dots(starts: Index, columns: Index, A: Array, B: Array, out: Array) -> None:
-    """``out_k += A[r]'B[columns_k]`` over the entries k of row r, ``starts[r] .. starts[r + 1]``."""
+def dots(starts: Index, columns: Index, A: Array, B: Array, out: Array) -> None:
+    """``out_k = A[r]'B[columns_k]`` over the entries k of row r, ``starts[r] .. starts[r + 1]``."""
     for r in range(starts.size - 1):
-        row, k, end = A[r], starts[r], starts[r + 1]
-        while k + 4 <= end:
-            one, two, three, four = B[columns[k]], B[columns[k + 1]], B[columns[k + 2]], B[columns[k + 3]]
+        row, end = A[r], starts[r + 1]
+        for k in range(starts[r], end, 4):
+            l, m, n = min(k + 1, end - 1), min(k + 2, end - 1), min(k + 3, end - 1)
+            one, two, three, four = B[columns[k]], B[columns[l]], B[columns[m]], B[columns[n]]
             v, w, x, y = 0.0, 0.0, 0.0, 0.0
             for i in range(row.size):
                 v += row[i] * one[i]
                 w += row[i] * two[i]
                 x += row[i] * three[i]
                 y += row[i] * four[i]
-            out[k] += v
-            out[k + 1] += w
-            out[k + 2] += x
-            out[k + 3] += y
-            k += 4
-        while k < end:
-            one, v = B[columns[k]], 0.0
-            for i in range(row.size):
-                v += row[i] * one[i]
-            out[k] += v
-            k += 1
+            out[n], out[m], out[l], out[k] = y, x, w, v

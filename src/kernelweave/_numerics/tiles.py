@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 from .._typing import Array
 from .namespace import to_numpy
 from .resources import in_threads, one_blas_thread
+from .stopping import check_time
 
 #: rows of a tile; a matrix of fewer than four is factorised in one piece
 TILE = 256
@@ -64,8 +65,10 @@ class TiledFactor(NamedTuple):
         return out
 
 
-def factorise(matrix: Array, ridge: float = 0.0) -> TiledFactor:
+def factorise(matrix: Array, ridge: float = 0.0, timed: bool = False) -> TiledFactor:
     """Return the lower Cholesky factor of a symmetric matrix plus a ridge, or raise ``LinAlgError``.
+
+    With ``timed`` a time limit may leave it in the middle.
 
     >>> factorise(np.array([[4.0, 2.0], [2.0, 2.0]])).lower
     array([[2., 0.],
@@ -90,6 +93,8 @@ def factorise(matrix: Array, ridge: float = 0.0) -> TiledFactor:
     with one_blas_thread():
         inverses = [_settle(matrix, tiles[0])]
         for k, here in enumerate(tiles[:-1]):
+            if timed:
+                check_time()
             below = tiles[k + 1 :]
             next_one = (below[0], below[0])
 

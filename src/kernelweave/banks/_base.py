@@ -19,6 +19,9 @@ from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from .decide import Decision
 
+#: seconds that the eigenvectors of a matrix take, over the cube of its size, where nothing is slow
+EIGH = 1e-10
+
 if TYPE_CHECKING:
     from ..kernels import Kernel
     from .bound import BoundKernels, Term
@@ -257,7 +260,8 @@ class Bank(Storage):
         blocks, starts = [], [0]
         longest = 0.0
         for j in range(self.m):
-            check_time(needed=longest, preparing=True)
+            # before one was timed: what the quickest machines need
+            check_time(needed=longest or EIGH * float(self.n) ** 3, preparing=True)
             began = time.perf_counter()
             values, vectors = np.linalg.eigh(self.block(everyone, everyone, np.array([j]))[0])
             kept = values > tol * max(values[-1], 0.0)

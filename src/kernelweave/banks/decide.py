@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..exceptions import MemoryBudgetError
 from .memory import Place, check_storage, human, refuse
@@ -32,6 +33,11 @@ COUNTS = ("n", "m", "rank", "columns", "height")
 NOUNS = {"kernels": ("m", "kernel"), "all_features": ("columns", "feature")}
 #: bytes of a number
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def model_bytes(columns: Any) -> Any:
+    """Bytes of a second-order model of so many features: its Hessian, the factor of that, and copies of both."""
+    return 4 * 8 * columns**2
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,7 @@ class Case:
         self.sums = not asked.mixes
         if asked.solver is None:
             self.sums = bool(self.can.serves.intersection(ON_SUMS))
+        self._count_model(facts, asked, asked.solver is None)
         self._read_host(facts, asked, asked.solver is None)
         self._count_host(facts, asked, asked.solver is None)
         values = self.storage in ("auto", "dense", "lazy")
@@ -187,6 +194,22 @@ class Case:
         self.double = "float64"
         #: explicit features of all kernels are in this process's memory
         self.at_hand = self.kept.rank is not None
+
+    def _count_model(self, facts: Facts, asked: Asked, is_open: bool) -> None:
+        """Count what `proximal_newton` needs in this process, where it is asked for or the one that would be taken."""
+        # a norm with corners chooses kernels: one of them is at work, at least
+        corners = "lbfgs" not in self.can.serves
+        taken = is_open and corners and "proximal_newton" in self.can.serves
+        taken &= self.can.coupled or facts.place != "host"
+        #: features at work in its model, at least, its bytes, and what they may be; kernels that have none get n
+        as_they_are = (
+            facts.place != "host" or facts.samples == "rows" or self.storage in ("lowrank", "stream")
+        )
+        most = facts.rank if as_they_are else facts.n
+        every = min(facts.columns, facts.m * most) + facts.n * facts.unranked
+        self.at_work = (facts.n if facts.unranked else min(facts.rank, most)) if corners else every
+        self.model = model_bytes(self.at_work) if taken or asked.solver == "proximal_newton" else 0
+        self.room = facts.memory if facts.place == "host" else facts.process_memory
 
     def _read_host(self, facts: Facts, asked: Asked, is_open: bool) -> None:
         """Find out which kernels become features in this process's memory; ``is_open``: any solver may run."""
@@ -204,6 +227,9 @@ class Case:
         sums = self.can.coupled and not self.can.serves.isdisjoint(ON_SUMS)
         self.by_blocks = is_open and (sums or "block_descent" in self.can.serves) and self.suits_blocks
         self.by_blocks &= self.storage in ("auto", "lowrank") and facts.every.feature_bytes <= self.memory
+        self.by_blocks &= self.model <= self.room
+        if is_open and facts.place == "host":  # other solvers mix the kernels
+            self.model = 0
         #: the mixed kernel will be wanted
         self.mixes = asked.mixes and not self.by_blocks
         #: which kernels are kept as features, and up to which rank
@@ -229,6 +255,10 @@ class Case:
         #: bytes of the mixed kernel of all samples, or of a working set, and of what the SVM engine copies of it
         mixed = n if self.whole else min(n, LEAST_WORKING_SET)
         self.working = 2 * 8 * mixed**2 if self.mixes or not self.whole else 0
+        #: features of kernels that are kept as matrices, by eigendecomposition, for solvers that know nothing else
+        by_features = not (is_open or asked.mixes or asked.solver == "working_set")
+        self.factors = 2 * 8 * self.split.matrices * n**2 if by_features else 0
+        self.working += self.factors
         #: bytes of everything where entries are computed in every pass, and where matrices are stored
         self.computed = self.features + self.working
         self.stored = self.computed + self.matrices
@@ -529,6 +559,8 @@ KNOWN = tuple(rule.solver for rule in SOLVING if rule.solver)
 def keep(facts: Facts, asked: Asked) -> Decision:
     """Decide how the kernels are kept; the solver stays open."""
     case = Case(facts, asked)
+    if case.model > case.room:
+        raise _model_too_large(case)
     rule = next((rule for rule in KEEPING if rule.holds(case)), None)
     if rule is None:
         raise refusal(case)
@@ -614,6 +646,9 @@ def refusal(case: Case) -> Exception:
         ways.append(
             "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
         )
+    if case.factors:
+        ways.insert(0, "solver='auto', which factorises no kernel that has more features than samples")
+        ways += ["storage='lowrank', which takes sparse features as they are"] if not f.unranked else []
     half = case.features + case.matrices // 2 + case.working
     if case.asked.dtype == "float64" and half <= case.memory:
         ways.insert(0, "dtype='float32'")
@@ -621,6 +656,14 @@ def refusal(case: Case) -> Exception:
         ways.insert(0, "storage='auto', which computes what does not fit")
     total = case.computed if storage in ("auto", "lazy") else case.stored
     return _too_large(case, f"a bank on {f.n} samples with storage={storage!r}", total, ways)
+
+
+def _model_too_large(case: Case) -> Exception:
+    ways = [f"solver={other!r}" for other in ("lbfgs", "block_descent") if case.serves(other)]
+    ways += ["fewer features", "low-rank kernels (kernels.nystroem, kernels.random_fourier)"]
+    ways += ["raise memory_budget"] if case.facts.place == "host" else []
+    what = f"a second-order model of {case.at_work:,} features, which solver='proximal_newton' makes,"
+    return refuse(what, int(case.model), int(case.room), ways)
 
 
 def _refusal_on_device(case: Case) -> Exception:

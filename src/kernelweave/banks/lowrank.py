@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.matrices import check_sparse, row_products
+from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ._base import Storage, support
 from .decide import Decision
@@ -19,6 +20,8 @@ from .gram import Gram
 if TYPE_CHECKING:
     from .bound import Term
 
+#: entries of features that are multiplied by themselves at once, and the share of them that sparse products are for
+GRAM_ENTRIES, SPARSE = 1 << 24, 0.03
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
 
@@ -45,10 +48,21 @@ def column_squares(Z: Any) -> Array:
 def weighted_gram(Z: Any, charge: Array, columns: Index) -> Array:
     """``A' diag(charge) A``, A these columns of features in any precision, and a column of ones at the end."""
     Z = Z if np.array_equal(columns, np.arange(Z.shape[1])) else Z[:, columns]
-    root, A = np.sqrt(charge), np.empty((charge.size, columns.size + 1))
-    np.multiply(Z.toarray() if sp.issparse(Z) else Z, root[:, None], out=A[:, :-1])
-    A[:, -1] = root
-    return np.asarray(A.T @ A)
+    root, width = np.sqrt(charge), columns.size + 1
+    if sp.issparse(Z) and Z.nnz <= SPARSE * Z.shape[0] * Z.shape[1]:
+        check_time()
+        A = sp.hstack([sp.csr_matrix(Z.multiply(root[:, None]), dtype=float), root[:, None]], format="csr")
+        return np.asarray((A.T @ A).toarray())
+    gram: Array | None = None
+    height = max(1, GRAM_ENTRIES // width)
+    for top in range(0, max(charge.size, 1), height):  # most often all rows at once
+        check_time()
+        part, some = slice(top, top + height), root[top : top + height]
+        A = np.empty((some.size, width))
+        np.multiply(Z[part].toarray() if sp.issparse(Z) else Z[part], some[:, None], out=A[:, :-1])
+        A[:, -1] = some
+        gram = A.T @ A if gram is None else np.add(gram, A.T @ A, out=gram)
+    return np.asarray(gram)
 
 
 def feature_bytes(Z: Any) -> int:

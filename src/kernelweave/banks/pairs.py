@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.lanczos import block_lanczos
 from .._numerics.matrices import check_semidefinite
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
@@ -44,8 +43,8 @@ RANK_TOL = 1e-15
 MODEL_ROWS = 64
 #: pairs in a Nystroem preconditioner, and entries that it may have
 LANDMARKS, LANDMARK_ENTRIES = 400, 40_000_000
-#: of few pairs: blocks of the basis that the Hessian is computed in, its entries, and residuals that are small enough
-MODEL_BLOCKS, MODEL_ENTRIES, MODEL_RESIDUAL = 6, 60_000_000, 0.1
+#: of few pairs: share of what the second space adds to the Hessian that is beyond it
+BEYOND = 0.6
 
 
 @dataclass(eq=False)
@@ -96,28 +95,20 @@ class Scatter:
 
     # where few pairs are there, of symmetric matrices
 
-    def times_right(self, a: Array, B: Array) -> Array:
-        """``M B``."""
-        from .._numerics.pair_products import add_rows
-
-        (order, starts), out = self.by_row, np.zeros(self.shape)
-        add_rows(starts, self.cols[order], a[order], B, out)
-        return out
-
     def times_left(self, A: Array, a: Array) -> Array:
         """``A M``."""
-        from .._numerics.pair_products import add_rows
+        from .._numerics.pair_products import sum_rows
 
-        (order, starts), out = self.by_column, np.zeros(self.shape[::-1])
-        add_rows(starts, self.rows[order], a[order], A, out)
-        return np.ascontiguousarray(out.T)
+        (order, starts), out = self.by_column, np.empty(self.shape)
+        sum_rows(starts, self.rows[order], a[order], A, np.empty((8, len(A))), out)
+        return out
 
     def entries_of_product(self, X: Array, B: Array) -> Array:
         """Entries of ``X B`` at the pairs."""
-        from .._numerics.pair_products import add_dots
+        from .._numerics.pair_products import dots
 
-        (order, starts), found, out = self.by_row, np.zeros(self.rows.size), np.empty(self.rows.size)
-        add_dots(starts, self.cols[order], X, B, found)
+        (order, starts), found, out = self.by_row, np.empty(self.rows.size), np.empty(self.rows.size)
+        dots(starts, self.cols[order], X, B, found)
         out[order] = found
         return out
 
@@ -263,7 +254,8 @@ class PairProducts(Storage):
                 for A, B in parts:
                     into += at.entries_of_product(at.times_left(A, row), B)
             return self.outside(out.reshape(a.shape))
-        M = self.symmetric_part(at.matrix(inner))
+        kind = parts[0][0].dtype if parts else float
+        M = self.symmetric_part(at.matrix(inner)).astype(kind, copy=False)
         full = np.zeros_like(M)
         for A, B in parts:
             full += A @ M @ B
@@ -298,11 +290,10 @@ class PairProducts(Storage):
         total = np.zeros((len(self.left), len(self.right)))
         if self.one_by_one:
             a, z = self.inside(a), self.inside(z)
-            held = [self.at.times_right(z, self.right[j]) for j in rights]
             for i in lefts:
                 check_time()
                 once = self.at.times_left(self.left[i], a)
-                total[i, rights] = [np.vdot(once, other) for other in held]
+                total[i, rights] = [z @ self.at.entries_of_product(once, self.right[j]) for j in rights]
             return total[self.terms[:, 0], self.terms[:, 1]] * self.scale
         M = self.matrix(a)
         N = M if z is a else self.matrix(z)
@@ -348,12 +339,18 @@ class PairProducts(Storage):
     def _entries(self, A: Array, B: Array, rows: Index, cols: Index) -> Array:
         """Entries of one product, not centred."""
         a, b, c, d = self.at.rows[rows], self.at.cols[rows], self.at.rows[cols], self.at.cols[cols]
-        out = A[np.ix_(a, c)] * B[np.ix_(b, d)]
+
+        def entries(
+            X: Array, rows: Index, cols: Index
+        ) -> Array:  # whole rows of few columns are read in order
+            return np.asarray(X[:, cols][rows] if rows.size > len(X) else X[np.ix_(rows, cols)])
+
+        out = entries(A, a, c) * entries(B, b, d)
         if self.symmetry:
-            out += A[np.ix_(b, d)] * B[np.ix_(a, c)]
-            out += self.symmetry * (A[np.ix_(a, d)] * B[np.ix_(b, c)] + A[np.ix_(b, c)] * B[np.ix_(a, d)])
+            out += entries(A, b, d) * entries(B, a, c)
+            out += self.symmetry * (entries(A, a, d) * entries(B, b, c) + entries(A, b, c) * entries(B, a, d))
             out *= 0.25
-        return np.asarray(out)
+        return out
 
     def block(self, rows: Index, cols: Index, kernels: Index) -> Array:
         rows, cols, kernels = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(kernels)
@@ -545,16 +542,19 @@ class MixedProducts:
         self.store, self.weights = store, weights
         self.shape = (store.n, store.n)
         self.parts = store.split(weights)
+        #: what is nearly the inverse for the last noise, of few pairs
+        self.known: tuple[Array, Callable[[Array], Array]] | None = None
 
     def __matmul__(self, a: Array) -> Array:
         return self.store.product(self.parts, a.T).T
 
     def as_type(self, dtype: Any) -> MixedProducts:
         """Return the same, to multiply with in another precision where products are of whole matrices."""
+        if self.store.one_by_one or self.dtype == dtype:
+            return self
         made = copy(self)
-        if not self.store.at.sparse:
-            made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
-            made.dtype = np.dtype(dtype)
+        made.parts = [(A.astype(dtype), B.astype(dtype)) for A, B in self.parts]
+        made.dtype = np.dtype(dtype)
         return made
 
     def _basis(self) -> tuple[Eigenbasis, Array]:
@@ -571,10 +571,14 @@ class MixedProducts:
         A pair whose noise is infinite takes no part.
         """
         used = np.isfinite(noise)
+        if self.store.at.sparse:
+            if self.known is None or not np.array_equal(self.known[0], noise):
+                self.known = noise, self._by_landmarks(noise, used)
+            return self.known[1]
         level = float(np.median(noise[used])) if used.any() else 1.0
         scale = np.sqrt(np.divide(level, noise, out=np.zeros(noise.shape), where=used))
-        solve = self._by_landmarks(noise, used) if self.store.at.sparse else self._by_basis(level)
-        return solve if self.store.at.sparse else lambda a: scale * solve(scale * a)
+        solve = self._by_basis(level)
+        return lambda a: scale * solve(scale * a)
 
     def _by_basis(self, level: float) -> Callable[[Array], Array]:
         store = self.store
@@ -594,24 +598,20 @@ class MixedProducts:
         there = np.flatnonzero(used)
         count = min(LANDMARKS, max(1, LANDMARK_ENTRIES // store.n), there.size)
         some = np.sort(rng.choice(there, count, replace=False))
-        plain = store._like(origin=None)
         cross = np.empty((store.n, count))
         height = max(1, BLOCK_ENTRIES // count)
         for top in range(0, store.n, height):
             check_time()
             block = np.arange(top, min(top + height, store.n))
-            cross[block] = plain.mix_block(self.weights, block, some)
-        values, vectors = np.linalg.eigh(cross[some])
-        kept = values > 1e-10 * max(values[-1], 0.0)
-        Z = cross @ (vectors[:, kept] / np.sqrt(values[kept]))
+            cross[block] = sum(store._entries(A, B, block, some) for A, B in self.parts)
         precision = np.divide(1.0, noise, out=np.zeros(noise.shape), where=used)
-        small = Z.T @ (precision[:, None] * Z)
-        small.flat[:: len(small) + 1] += 1.0
-        inner = np.linalg.inv(small)
+        values, vectors = np.linalg.eigh(cross[some] + cross.T @ (precision[:, None] * cross))
+        kept = values > 1e-12 * max(values[-1], 0.0)
+        vectors = vectors[:, kept] / np.sqrt(values[kept])
 
         def solve(a: Array) -> Array:
             a = precision * a
-            return np.asarray(a - precision * (Z @ (inner @ (Z.T @ a))))
+            return np.asarray(a - precision * (cross @ (vectors @ (vectors.T @ (cross.T @ a)))))
 
         return solve
 
@@ -661,13 +661,13 @@ class MixedProducts:
         """Return a model of ``V'M V``, ``V_t = K_t beta`` where the noise is finite, for one column of coefficients.
 
         On a grid in the eigenbasis, from some of its rows: the strongest, and others at random.  Pairs that are not
-        there are filled in, and the noise grows by what they were.  Of few pairs in a Krylov space.
+        there are filled in, and the noise grows by what they were.  Of few pairs in two spaces.
         """
         used = np.isfinite(noise)
         if not used.any():
             return np.zeros((self.store.m, self.store.m))
         if self.store.at.sparse:
-            return self._hessian_by_blocks(beta, noise, has_intercept)
+            return self._hessian_by_spaces(beta, noise, has_intercept)
         store = self.store
         (basis, L), M = self._basis(), store.matrix(beta)
         a, b = M.shape
@@ -711,26 +711,39 @@ class MixedProducts:
         def inside(Z: Array) -> Array:
             return Z - np.multiply.outer(Z @ unit, unit) if has_intercept else Z
 
-        return (
-            root,
-            lambda Z: (
-                Z + inside(root * self.store.product(self.parts, (root * inside(Z)).astype(self.dtype)))
-            ),
-        )
+        def system(Z: Array) -> Array:
+            return Z + inside(root * self.store.product(self.parts, root * inside(Z)))
 
-    def _hessian_by_blocks(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
-        """``V' (K + E)^-1 V`` from few blocks of a Lanczos process that starts at V."""
-        root, system = self.scaled(noise, has_intercept)
-        V = root * self.store.apply(beta)
+        return root, system
+
+    def _hessian_by_spaces(self, beta: Array, noise: Array, has_intercept: bool) -> Array:
+        """``V' M V``, M the inverse, in two spaces: what the preconditioner makes of V, and of what that leaves.
+
+        Each space has a part of it, from below; what the second adds says how much there is beyond.
+        """
+        used, solve, ones = np.isfinite(noise), self.inverse(noise), None
+        V, plain = np.where(used, self.store.apply(beta), 0.0), np.where(used, noise, 0.0)
         if has_intercept:
-            V -= np.multiply.outer(V @ root, root) / float(root @ root)
-        H, step = (
-            np.empty((self.store.m, self.store.m)),
-            max(1, MODEL_ENTRIES // (MODEL_BLOCKS * self.store.n)),
-        )
-        for first in range(0, self.store.m, step):
-            some = slice(first, first + step)
-            H[some] = block_lanczos(system, V[some], MODEL_BLOCKS, 0.0, MODEL_RESIDUAL)[0] @ V.T
+            ones = solve(used.astype(float))
+        basis = products = np.empty((0, self.store.n))
+        found, left = [np.zeros((self.store.m, self.store.m))], V
+        for _ in range(2):
+            new = np.array([solve(row) for row in left])
+            if ones is not None:
+                new -= np.multiply.outer(new.sum(axis=1), ones / np.sum(ones))
+            new = np.linalg.qr(new.T)[0].T
+            basis = np.concatenate([basis, new])
+            products = np.concatenate(
+                [products, np.where(used, self.store.product(self.parts, new) + plain * new, 0.0)]
+            )
+            inner = np.linalg.lstsq(
+                0.5 * (basis @ products.T + products @ basis.T), basis @ V.T, rcond=1e-12
+            )[0]
+            found.append((V @ basis.T) @ inner)
+            left = V - inner.T @ products
+            if ones is not None:
+                left = np.where(used, left - left[:, used].mean(axis=1)[:, None], 0.0)
+        H = found[2] + BEYOND * (found[2] - found[1])
         return np.asarray(0.5 * (H + H.T))
 
 

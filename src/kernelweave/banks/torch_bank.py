@@ -21,7 +21,7 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Storage, support
-from .build import check_kernels, row_means
+from .build import check_kernels
 from .decide import Decision
 from .devices import HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
 from .lazy import row_slices
@@ -57,6 +57,7 @@ class DeviceKernels:
         self._tensor = partial(to_device, dtype=dtype, device=device)
         self._bases: dict[Any, Base] = {}
         self._placed: Any = None
+        self._indices: list[tuple[Any, Any]] = [(None, None), (None, None)]
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
@@ -89,26 +90,24 @@ class DeviceKernels:
 
     def learn(self) -> None:
         """Learn the normalisation from raw diagonals, and row means where kernels are centred."""
-        which, everyone, wide = np.arange(self.m), np.arange(self.n), wide_dtype(self.device)
-        raw = self.otherwise(wide, Normaliser.empty(None, False, self.m, self.n, []))
-        means = None
-        if self.normaliser.center and wide.itemsize == 8:
-            means = np.empty((self.m, self.n))
-            for part in row_slices(self.n, self.n, block_entries(self.device)):
-                for j, entries in raw.visit(everyone[part], everyone, which):
-                    means[j, part] = to_numpy(entries.mean(dim=1))
-        elif self.normaliser.center:
-            means = row_means(self.kernels, which, self.samples, everyone)
+        raw = self.otherwise(wide_dtype(self.device), Normaliser.empty(None, False, self.m, self.n, []))
+        means, everyone, centred = np.empty((self.m, self.n)), np.arange(self.n), self.normaliser.center
+        for part in row_slices(self.n, self.n, block_entries(self.device)) if centred else ():
+            for j, entries in raw.visit(everyone[part], everyone, np.arange(self.m)):
+                means[j, part] = to_numpy(entries.mean(dim=1))
         for j, diagonal in enumerate(raw.diag()):
-            self.normaliser.learn(j, diagonal, None if means is None else means[j])
+            self.normaliser.learn(j, diagonal, means[j] if centred else None)
 
     def diag(self) -> Array:
         """Normalised diagonals, ``(m, n)``, on the host; their sums are made where the samples lie."""
         known, out = self.normaliser, np.empty((self.m, self.n))
         for j in range(self.m):
             placed = self._columns(self.kernels[j]) if self.kernels else None
-            if placed is not None and placed[1].dtype.itemsize == 8:
-                diagonal = self.kernels[j].of_base(self._base_diagonal(*placed))
+            if placed is not None:
+                inside, X, gamma, coef0 = placed
+                flat = isinstance(inside, Gaussian | Laplacian)
+                base = np.zeros(self.n) if flat else gamma * to_numpy((X * X).sum(dim=1)) + coef0
+                diagonal = self.kernels[j].of_base(base.astype(float))
             elif self.kernels:
                 diagonal = self.kernels[j].diag(self.samples)
             else:
@@ -137,8 +136,8 @@ class DeviceKernels:
         entries *= float(known.scale[j])
         return entries
 
-    def _columns(self, kernel: Kernel) -> tuple[Kernel, Any] | None:
-        """Return a kernel under its names and the columns that it reads, where the device knows it; else None."""
+    def _columns(self, kernel: Kernel) -> tuple[Kernel, Any, float, float] | None:
+        """Return the kernel under its names, its columns, its slope and constant; None where it is not known here."""
         inside, columns, samples = kernel, None, self.samples
         while isinstance(inside, Named | OnColumns):
             if isinstance(inside, OnColumns):
@@ -152,15 +151,8 @@ class DeviceKernels:
         if self._placed is None:
             self._placed = load_torch().as_tensor(samples, device=self.device).to(wide_dtype(self.device))
         # columns are picked on the device, which hosts do slowly
-        return inside, self._placed if columns is None else self._placed[:, columns]
-
-    def _base_diagonal(self, inside: Kernel, X: Any) -> Array:
-        """Diagonal of the base matrix."""
-        if isinstance(inside, Gaussian | Laplacian):
-            return np.zeros(self.n)
-        squares = to_numpy((X * X).sum(dim=1))
-        gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
-        return np.asarray(gamma * squares + coef0)
+        X = self._placed if columns is None else self._placed[:, columns]
+        return inside, X, *(inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0))
 
     def _base(self, kernel: Kernel) -> Base:
         """Return the function of rows and columns that gives the base matrix of a kernel."""
@@ -168,15 +160,14 @@ class DeviceKernels:
         placed = self._columns(kernel)
         if placed is None:
             return lambda rows, cols: self._tensor(kernel.base(take(samples, rows), take(samples, cols)))
-        inside, X = placed
-        gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
+        inside, X, gamma, coef0 = placed
         if isinstance(inside, Gaussian):
             X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
             norms = (X * X).sum(dim=1).to(self.dtype)
         X = X.to(self.dtype)
 
         def base(rows: Index, cols: Index) -> Any:
-            r, c = self._index(rows), self._index(cols)
+            r, c = self._index(rows, 0), self._index(cols, 1)
             if isinstance(inside, Laplacian):
                 return torch.cdist(X[r], X[c], p=1.0)
             if not isinstance(inside, Gaussian):
@@ -191,7 +182,10 @@ class DeviceKernels:
             squares.clamp_(min=0.0)
             # the distance of a sample to itself is exactly zero
             if not (isinstance(r, slice) and isinstance(c, slice)):
-                left, right = (torch.as_tensor(at, device=self.device) for at in (rows, cols))
+                left, right = (
+                    torch.arange(at.start, at.stop, device=self.device) if isinstance(at, slice) else at
+                    for at in (r, c)
+                )
                 squares.masked_fill_(left[:, None] == right[None, :], 0.0)
             elif -squares.shape[0] < r.start - c.start < squares.shape[1]:
                 squares.diagonal(r.start - c.start).zero_()
@@ -199,11 +193,13 @@ class DeviceKernels:
 
         return base
 
-    def _index(self, at: Index) -> Any:
-        """Rows as a slice where they are a range, which costs no copy, else as indices on the device."""
+    def _index(self, at: Index, side: int) -> Any:
+        """Rows or columns as a slice where they are a range, else as indices, which stay here for the next block."""
         if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
             return slice(int(at[0]), int(at[-1]) + 1)
-        return load_torch().as_tensor(at, device=self.device)
+        if self._indices[side][0] is not at:  # a copy waits for all that the device has to do
+            self._indices[side] = at, load_torch().as_tensor(at, device=self.device)
+        return self._indices[side][1]
 
 
 #: entries of a block while it is computed on a GPU

@@ -113,7 +113,7 @@ def check_options(options: Options) -> None:
             )
         if not options.chooses:
             raise UsageError(
-                "--scoring says how C is chosen, but --C fixes it: leave --C away, or choose a norm with --norms"
+                "--scoring says how C is chosen, but --C fixes it: remove --C, or choose a norm with --norms"
             )
     if options.C not in (None, "cv") and not number_of("--C", str(options.C)) > 0:
         raise UsageError(f"--C takes a number > 0, or 'cv', got {options.C!r}")
@@ -154,8 +154,8 @@ def _check_columns(options: Options) -> None:
             )
         if column in roles:
             raise UsageError(
-                f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: leave --drop "
-                "away"
+                f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: remove "
+                "--drop"
             )
     roles |= dict.fromkeys(options.drop, "--drop")
     always = [] if options.always is None else [always_view(options.always)]
@@ -208,7 +208,7 @@ def _check_novelty(options: Options, nu: float) -> None:
         "--fold-groups": options.fold_groups, "--task": options.task != "auto",
     }  # fmt: skip
     if option := next((option for option, value in ignored.items() if value), None):
-        remedy = "--drop its column" if option == "--target" else f"leave {option} away"
+        remedy = "--drop its column" if option == "--target" else f"remove {option}"
         raise UsageError(
             f"--novelty and {option} do not go together: what is usual is learnt without targets and folds; {remedy}"
         )

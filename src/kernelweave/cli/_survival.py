@@ -31,7 +31,7 @@ def check_survival(options: Options) -> None:
     for option, value in ignored.items():
         if value:
             raise UsageError(
-                f"--time and {option} do not go together: times to an event are learnt; leave {option} away"
+                f"--time and {option} do not go together: times to an event are learnt; remove {option}"
             )
     from ..losses import SurvivalLoss, registry
     from ..metrics import SCORES

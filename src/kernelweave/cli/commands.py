@@ -116,7 +116,7 @@ def predict(
         note = checked_note(label, model)
         if times and note.task != "survival":
             raise UsageError(
-                "--at is for models of times to an event (kernelweave fit --time): leave it away"
+                "--at is for models of times to an event (kernelweave fit --time): remove it"
             )
         X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
         with warnings.catch_warnings(record=True) as caught:

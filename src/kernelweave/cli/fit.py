@@ -221,7 +221,7 @@ def fit(
         raise UsageError("--report - and --json both write to the standard output: give one a file")
     if report_to is not None and given["novelty"] is not None:
         raise UsageError(
-            "--report compares predictions with a target, and --novelty has none: leave --report away"
+            "--report compares predictions with a target, and --novelty has none: remove --report"
         )
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
     inputs = input_files(given["data"], given["views_file"], read, None, given["views"])

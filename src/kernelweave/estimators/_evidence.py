@@ -395,7 +395,8 @@ def _matrices(bank: Bank, used: Codes, plan: Plan) -> Array:
     """Return the kernels of the bank as an array ``(m, n, n)``, or refuse what does not fit."""
     if bank.on_device or bank.streams or bank.cluster_cost is not None:
         raise ValueError(
-            "weights by evidence need kernels in memory: leave out storage, or take criterion='convex'"
+            "weights by evidence need kernels in memory: pass X as an array and leave out storage, or take "
+            "criterion='convex'"
         )
     needed, budget = 3 * 8 * bank.m * used.size**2, parse_bytes(plan.bank.memory_budget)
     if needed > budget:

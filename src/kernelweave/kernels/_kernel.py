@@ -77,6 +77,12 @@ def take(A: Any, rows: Sequence[int] | np.ndarray) -> Any:
     return [A[i] for i in rows]
 
 
+def subsample(A: Any, most: int = 1000) -> Any:
+    """Return at most ``most`` evenly spaced samples: deterministic, and fair to sorted data."""
+    n = n_samples(A)
+    return A if n <= most else take(A, np.linspace(0, n - 1, most).astype(np.intp))
+
+
 def readable(value: Any) -> str:
     """Return a number as short as a plot wants it."""
     return f"{value:.6g}" if type(value) is float or isinstance(value, Real) else str(value)
@@ -269,6 +275,8 @@ class Kernel(KernelSpec):
 
     components = registry
     family: str = "kernel"
+    #: whether ``resolve`` looks at the samples that ``subsample`` takes, and no others
+    settles_on_some: ClassVar[bool] = False
     #: parameter of which a factory takes several values, to make a kernel of each
     _varied: ClassVar[str] = ""
     decay: bool = False

@@ -17,7 +17,7 @@ from .._components import nearest
 from .._numerics.euclid import CANCELLED, check_norms
 from .._numerics.matrices import without_duplicates
 from ._algebra import Stack
-from ._kernel import Kernel, n_samples, refuse_non_finite, several, take
+from ._kernel import Kernel, refuse_non_finite, several
 
 # up to here sums of explicit differences beat the matrix product, and they are exact
 FEW_COLUMNS = 4
@@ -241,9 +241,3 @@ def checked_number(
         kind = "whole number" if whole else "number"
         raise ValueError(f"{what} must be a finite {kind} {'>' if strict else '>='} {low:g}, got {value!r}")
     return float(value)
-
-
-def subsample(A: Any, most: int = 1000) -> Any:
-    """Return at most ``most`` evenly spaced samples: deterministic, and fair to sorted data."""
-    n = n_samples(A)
-    return A if n <= most else take(A, np.linspace(0, n - 1, most).astype(np.intp))

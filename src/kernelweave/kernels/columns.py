@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .._components import closest
 from ..views import Views
-from ._kernel import Kernel, Schema
+from ._kernel import Kernel, Schema, subsample
 
 
 def plain_columns(columns: Any) -> Any:
@@ -91,7 +91,7 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             raise ValueError(
                 f"a slice of columns takes positions, not names: {columns!r}; list the names instead"
             )
-        positions = tuple(range(n))[columns]
+        positions = tuple(range(n)[columns])
     elif columns and not single and all(isinstance(column, bool) for column in columns):
         if len(columns) != n:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
@@ -397,7 +397,8 @@ class OnColumns(Wrapper, passes_on="is_settled"):
         if self.kernel.is_settled or type(self.kernel).resolve is Kernel.resolve:
             return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
-        settled = self.kernel.resolve(self._picked(A), aside)
+        some = subsample(A) if self.kernel.settles_on_some else A  # columns of many rows take long to cut out
+        settled = self.kernel.resolve(self._picked(some), aside)
         return self if settled is self.kernel else self._with(kernel=settled)
 
     def recentred(self, A: Any) -> OnColumns:

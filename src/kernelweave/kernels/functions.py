@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._components import nearest
-from ._kernel import Kernel, Same, n_samples, take
-from ._numeric import NumericKernel, subsample
+from ._kernel import Kernel, Same, n_samples, subsample, take
+from ._numeric import NumericKernel
 from .holder import Held, as_indices
 
 

@@ -94,21 +94,25 @@ class SequenceKernel(PartsKernel):
         points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         follow = np.repeat(np.cumsum(sizes), sizes) - np.arange(points.size)  # letters from here to the end
         owners, letters = np.repeat(owners, sizes), self._letters()
-        different, at = np.unique(points, return_inverse=True)
-        digits = different.astype(np.intp)
+        there = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
+        there[points] = True
+        different = np.flatnonzero(there)
+        at = np.cumsum(there)[points] - 1
+        digits = different
         if letters is not None:  # -1 for wildcards
             digits = np.array([letters[0].find(chr(point)) for point in different], dtype=np.intp)
         values, digits = mixed(different)[at], digits[at]
         found = []
         for number, (length, places) in enumerate(self._patterns()):
             check_time()
-            begins = np.flatnonzero(follow >= length)
+            size = max(points.size - length + 1, 0)
+            whole, codes = follow[:size] >= length, np.zeros(size, dtype=np.uint64)
             for place in places:
-                begins = begins[digits[begins + place] >= 0]
-            codes = np.zeros(begins.size, dtype=np.uint64)
-            for place in places:
+                whole &= digits[place : place + size] >= 0
                 codes *= np.uint64(BASE)
-                codes += values[begins + place]
+                codes += values[place : place + size]
+            begins = np.flatnonzero(whole)
+            codes = codes[begins]
             own = digits[begins[:, None] + np.array(places)] if self.mismatches else digits
             parts = self._counted_as(codes, follow[begins], own, number)
             found += [(owners[begins], code, count) for code, count in parts]

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
-from ._kernel import LITTLE, readable, several
+from ._kernel import LITTLE, readable, several, subsample
 from ._numeric import (
     Number,
     Numbers,
@@ -23,7 +23,6 @@ from ._numeric import (
     euclidean,
     family_of,
     sqeuclidean,
-    subsample,
 )
 
 
@@ -40,6 +39,7 @@ class OfDistance(NumericKernel):
 
     decay = True
     for_tables = True
+    settles_on_some = True
     settled = ("scale",)
     _varied = "width"
     _diagonal = 0.0

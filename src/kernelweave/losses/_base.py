@@ -282,19 +282,20 @@ class Loss(Component):
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
 
-        def slope(b: float) -> float:
-            return float(sum_by_rows(lambda y, f, c: np.sum(c * self.gradient(y, f + b)), y, f, c))
-
         @lru_cache(maxsize=1)  # of one place both are asked for, one after the other
-        def slope_and_bend(b: float) -> Array:
+        def slopes(b: float) -> Array:
             def sums(y: Array, f: Array, c: Array) -> Array:
-                return np.array([np.sum(c * of(y, f + b)) for of in (self.gradient, self.curvature)])
+                wanted = (self.gradient, self.curvature) if self.has_curvature else (self.gradient,)
+                return np.array([np.sum(c * of(y, f + b)) for of in wanted])
 
             return np.asarray(sum_by_rows(sums, y, f, c))
 
-        if self.has_curvature:
-            return smooth_root(lambda b: float(slope_and_bend(b)[0]), lambda b: float(slope_and_bend(b)[1]))
-        return monotone_root(slope)
+        def slope(b: float) -> float:
+            return float(slopes(b)[0])
+
+        return (
+            smooth_root(slope, lambda b: float(slopes(b)[1])) if self.has_curvature else monotone_root(slope)
+        )
 
 
 def make_loss(loss: Any) -> Loss:

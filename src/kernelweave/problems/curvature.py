@@ -33,6 +33,8 @@ MOST_STEPS, STEPS_GAP = 50, 1e-2
 #: classes are factorised where that takes no more operations than this, or than so many of these steps: few are taken
 #: where the matrix is well conditioned, and many where it is not
 EXACT_FLOPS, WORTH_STEPS = 1e9, 5
+#: all classes at once are, where that takes no more operations for each than calls for one class alone would
+AT_ONCE = 1e6
 #: share of the rows below which it pays to copy the part of a matrix that they need
 WORTH_A_COPY = 0.8
 #: share of the free coefficients that may end at a bound on the way to other weights, to first order
@@ -103,6 +105,10 @@ class Curvature:
             # entries of the rows below their bounds, zero for other classes and c for the own, by more than rounding
             bound = c[rows]
             loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+            directions = int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
+            if directions**3 <= 3.0 * AT_ONCE * loose.shape[1]:
+                self._at_once(block, loose, products, rows, problem)
+                return
             of_a_step = 2.0 * rows.size * products.size
             if factor_flops(loose) > max(EXACT_FLOPS, WORTH_STEPS * of_a_step):
                 self._later = partial(_part_by_steps, block, loose, products, problem.fit_intercept)
@@ -111,6 +117,24 @@ class Curvature:
             self._later = partial(
                 self._by_class, block, loose, products, rows, at_bound, problem.fit_intercept
             )
+
+    def _at_once(
+        self, K: Array, loose: np.ndarray, products: Array, rows: np.ndarray, problem: MKLProblem
+    ) -> None:
+        """Gather the directions in which an entry of a row moves, and its own class, or another, gives way."""
+        own = np.argmax(problem.y[rows], axis=1)
+        each = np.arange(rows.size)
+        partner = np.where(loose[each, own], own, np.argmax(loose, axis=1))
+        moves = loose & (np.count_nonzero(loose, axis=1) > 1)[:, None]
+        moves[each, partner] = False
+        at, classes = np.nonzero(moves)
+        signs = np.eye(loose.shape[1])
+        signs = signs[classes] - signs[partner[at]]
+        V = products[:, at, classes] - products[:, at, partner[at]]
+        normals = signs.T if problem.fit_intercept else np.zeros((0, at.size))
+        self._parts = [(K[np.ix_(at, at)] * (signs @ signs.T), V.T, normals)]
+        upper = np.zeros(at.size)  # those that give way are at home where the row sums to zero
+        self._moving = (rows[at], classes), np.full(at.size, -np.inf), upper
 
     def _by_class(
         self, K: Array, loose: np.ndarray, products: Array, rows: np.ndarray, upper: Array, intercept: bool

@@ -196,7 +196,7 @@ class _Rows:
             return best
         n, (primal, dual) = self.own.size, (best.primal, best.dual)
         rows, scores, multipliers = self.beta.copy(), self.product.copy(), self.b.copy()
-        gaps, work = [best.relative_gap], 0.0
+        gaps, work, window = [best.relative_gap], 0.0, MEASURED
         for attempt in range(MOST_EPOCHS // EPOCHS):
             goal = 0.3 * target * max(abs(primal), abs(dual))
             moved = ascend(
@@ -216,7 +216,7 @@ class _Rows:
             if gaps[-1] <= target or moved == 0 or out_of_time():
                 break
             work += 6.0 * moved * n
-            if attempt + 1 < MEASURED:
+            if attempt + 1 < window:
                 continue
             # progress is not even: what counts are as many attempts as cost half of what Newton's method would
             other, each = self.newton_work(), work / (attempt + 1)

@@ -281,7 +281,8 @@ def solve_first_order(
             if ended:
                 break
             continue
-        x = dual.spread(x, rows)
+        some, x = x, namespace(x).zeros_like(dual.linear)
+        x[rows] = some
         Kx, used = dual.product(x), used + 1
         gap = dual.gap(x, Kx)
         if gap < lowest:
@@ -336,12 +337,6 @@ class _Dual:
         some.shift = self.shift
         return some
 
-    def spread(self, x: Any, rows: Any) -> Any:
-        """Coefficients of all rows from those of some, the others being zero."""
-        whole = namespace(x).zeros_like(self.linear)
-        whole[rows] = x
-        return whole
-
     def at_work(self, x: Any, Kx: Any, L: Any) -> Any:
         """Rows that have coefficients, or are given some by a step from x; None where they are too many."""
         xp = namespace(x)
@@ -350,10 +345,7 @@ class _Dual:
         return rows if 0 < rows.shape[0] <= AT_WORK * x.shape[0] else None
 
     def ascend(self, x: Any, Kx: Any, L: Any, used: int) -> Iterator[tuple[Any, Any, Any, int, bool]]:
-        """Take steps for ever; yield, some steps apart, where they are and whether it is a fixed point.
-
-        That is: coefficients, their product with K, the curvature, and products so far.
-        """
+        """Yield coefficients, product, curvature, products so far, and whether they stay, some steps apart."""
         one = as_like(1.0, self.kind)
         state: tuple[Any, ...] = (x, Kx, x, Kx, L, one, one)
         # recorded once and replayed, many steps at a time: launching the parts of a step takes longer than they do.

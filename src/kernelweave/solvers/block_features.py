@@ -22,8 +22,8 @@ ROWS = 1024
 TALL = 8192
 #: widths from which only the leading directions of a block are distinguished
 WIDE = 400
-#: leading directions of a wide block, and how many more are computed to find them
-LEADING, SPARE = 100, 10
+#: leading directions of a wide block, at least where there are millions of features, and how many more are computed
+LEADING, FEWEST, SPARE = 100, 10, 10
 #: numbers that memory for copies is allocated for at once: for pieces as large as this a system has large pages
 PIECE = 1 << 24
 #: share of the memory there is that copies may take
@@ -208,8 +208,11 @@ class BlockFeatures:
                 along = h[:, None] * np.asarray(Z @ x, dtype=float)
                 return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
 
-            basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
+            # those of all blocks are kept
+            leading = int(np.clip(SHARE * default_budget() / (8 * self.width), FEWEST, LEADING))
+            basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, leading + SPARE)))[0]
             for _ in range(3):
+                check_time()
                 basis = np.linalg.qr(curved(basis))[0]
             bend, turn = np.linalg.eigh(basis.T @ curved(basis))
             rest = max(1.2 * float(bend[SPARE]), 0.0)

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from .._numerics.resources import default_budget
 from .._numerics.stopping import out_of_time
+from .._numerics.tiles import factorise
 from .._typing import Array, Index
 from ..banks import FeatureMatrix, Features, FeatureStorage
+from ..banks.decide import model_bytes
 from ..losses import Squared
 from ..problems import MKLProblem, Point
 from ._base import Solver, block_sums
@@ -31,7 +34,7 @@ REACH = 0.5
 #: proximal Newton: rows per feature in the sample that the curvature is estimated on, also where most features are at
 #: work (steps that are as dear as that should be few), and the fewest
 ROWS_A_FEATURE, OF_MOST, FEWEST = 8, 16, 2000
-#: kernels that join those at work, at least
+#: kernels that join those at work, at least, if the model has room for them
 JOINING = 10
 #: relative gap of the model at first, as a share of the tolerance; where a step gains less than that, a smaller one
 INNER, CLOSER, CLOSEST = 0.05, 0.01, 1e-13
@@ -306,6 +309,10 @@ class ProximalNewton(Solver, registered_as="proximal_newton"):
         others = np.flatnonzero((t == 0.0) & (lengths > (0.999 * float(np.sum(t)) if simplex else 0.0)))
         most = max(JOINING, 2 * np.count_nonzero(t)) if simplex else others.size
         joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
+        if simplex:  # as many as a model has room for
+            ranks = run.factors.ranks
+            taken = np.sum(ranks[t > 0.0]) + np.cumsum(ranks[joining])
+            joining = joining[model_bytes(taken) <= default_budget()]
         working = np.sort(np.concatenate([np.flatnonzero(t > 0.0), joining]))
         if working.size == 0:
             run.finished = True
@@ -391,11 +398,13 @@ class ProximalRun(PrimalFeatures):
         charge = np.maximum(bend, STRAIGHT * float(problem.loss.smoothness or 1.0) * c)
         charge = charge if charge.ndim == 1 else charge.mean(axis=1)  # one metric for all columns of targets
         gram, scale = self.factors.gram(rows, charge, columns), self.root[columns, 0]
-        hessian, beside = gram[:-1, :-1] * np.outer(scale, scale), gram[:-1, -1] * scale
+        beside, hessian = gram[:-1, -1] * scale, gram[:-1, :-1]
+        hessian *= scale
+        hessian *= scale[:, None]
         if problem.fit_intercept and gram[-1, -1] > 0:
             hessian -= np.outer(beside, beside) / gram[-1, -1]
         hessian[np.diag_indices(size)] += 1e-10 * float(np.trace(hessian)) / size + np.finfo(float).tiny
-        factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
+        factor = factorise(hessian, timed=True).lower
         here, image = self.w[columns], self.image[columns]
         # 1/2 |L'v - target|^2 has the model's Hessian, and at w its gradient, which is minus the image
         target = factor.T @ here + solve_triangular(factor, image, lower=True, check_finite=False)

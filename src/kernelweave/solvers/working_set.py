@@ -105,7 +105,7 @@ class WorkingSet(Solver, registered_as="working_set"):
             # coefficients at their bounds stay there while the weights still move
             idle = idle if np.allclose(weights, state.weights, rtol=STEADY, atol=0.0) else 0
             # the weights moved, so whom the function treats worst is asked of the new one
-            decision = on_host(problem.bank.image_mix(state.image, weights))
+            decision = to_numpy(problem.bank.image_mix(state.image, weights))
         f = decision + state.intercept
         # samples with coefficients, and those without that add most to the gap, no more than the set may grow by
         used = support(state.beta)
@@ -167,8 +167,8 @@ class WorkingSet(Solver, registered_as="working_set"):
         image = state.image + problem.bank.image(change)
         beta = state.beta.copy()
         beta[working] = found  # exactly, so that zeros and bounds stay what they are
-        quad = on_host(problem.bank.image_quad(image, as_like(beta, image)))
-        decision = on_host(problem.bank.image_mix(image, weights))
+        quad = to_numpy(problem.bank.image_quad(image, as_like(beta, image)))
+        decision = to_numpy(problem.bank.image_mix(image, weights))
         upper, _ = problem.primal(Point(beta, weights, quad, decision))
         gap = relative_gap(upper, problem.dual(beta, quad))
         idle = 0 if moved else state.idle + 1
@@ -190,11 +190,6 @@ class WorkingSet(Solver, registered_as="working_set"):
 
     def point(self, state: _WorkingSetState) -> Point:
         return Point(state.beta, state.weights, state.quad, state.decision)
-
-
-def on_host(values: Any) -> Array:
-    """Return numbers of any library as NumPy's, in double precision."""
-    return to_numpy(values).astype(float, copy=False)
 
 
 def losses_of(problem: MKLProblem, f: Array) -> Array:
