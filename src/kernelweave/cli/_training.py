@@ -117,15 +117,19 @@ def train(options: Options) -> Trained:
         model.fit(X, y, **{before + name: value for name, value in beside.items() if value is not None})
     if options.gram:
         last.kernel_names_[:] = note.gram
-    # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
+    notes = [*remarks.lines(), *notes]
+    return Trained(model, X, y, note, names, groups, strata, _of_the_fit(caught), notes)
+
+
+def _of_the_fit(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Return what the library warned of; matplotlib and the like may warn of anything."""
     facts = DegenerateModelWarning | GridEndWarning  # of a fit that is sound
     sentences = [
         str(warning.message)
         for warning in caught
         if "kernelweave" in warning.category.__module__ and not issubclass(warning.category, facts)
     ]
-    notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, strata, list(dict.fromkeys(sentences)), notes)
+    return list(dict.fromkeys(sentences))
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
