@@ -151,8 +151,8 @@ def name_groups(app, what, name, obj, options, lines):
 
 
 def leave_out_of_search(app, doctree):
-    """Let a search find what is explained before what was measured or changed: of these pages it reads the titles."""
-    if re.match(r"results/|changelog|reproductions", app.env.docname):
+    """Let a search find what is explained before what was measured or changed, and code: of those it reads titles."""
+    if re.match(r"results/|changelog|reproductions|contributing|architecture|notation", app.env.docname):
         app.env.metadata[app.env.docname]["nosearch"] = ""
 
 

@@ -70,3 +70,5 @@ ax.set_xlabel("measured")
 ax.set_ylabel("predicted")
 ax.set_title(f"new molecules: error {errors['kernels on SMILES']:.2f}")
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

@@ -72,3 +72,5 @@ plt.show()
 # %%
 # Sequences that are aligned, whose letters have a meaning by their place, want ``kw.weighted_degree`` instead;
 # alignment scores (``kw.alignment``) are no kernels, and go to :class:`kernelweave.SimilarityClassifier`.
+
+# sphinx_gallery_thumbnail_number = 2

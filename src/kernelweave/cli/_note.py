@@ -288,28 +288,22 @@ def in_words(facts: dict[str, Any]) -> str:
         f"norm {facts['norm']}, loss {facts['loss']}, C = {C}, solver {facts['solver']}",
         f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
     ]
-    if facts.get("decision"):
-        lines.append(facts["decision"])
-    if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
-        lines.append(facts["weights_in_words"])
-    nothing = "the most frequent class" if facts["classes"] else "the mean"
+    # files of earlier versions say nothing of some
+    lines += [facts[name] for name in ("decision", "weights_in_words") if facts.get(name)]
     pairs = facts.get("pairs", {})
     if pairs:
         lines.append(pairs["coverage"])
-    if pairs and "cross_validated_score" in facts:
-        lines.append(
-            f"what you may expect for {pairs['new']}: {facts['scoring']} {facts['cross_validated_score']:.3f} on such "
-            f"held-out pairs (of the best C and norm); always {nothing}: {facts['score_of_guessing']:.3f}"
-        )
-    elif "cross_validated_score" in facts and "score_of_guessing" in facts:
-        lines.append(
-            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting); "
-            f"always {nothing}: {facts['score_of_guessing']:.3f}"
-        )
-    elif "cross_validated_score" in facts and facts.get("events") is not None:
-        lines.append(
-            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting)"
-        )
+    if "cross_validated_score" in facts:
+        score = f"{facts['scoring']} {facts['cross_validated_score']:.3f} on "
+        score += "such held-out pairs" if pairs else "held-out folds"
+        if pairs:
+            score = f"what you may expect for {pairs['new']}: {score} (of the best C and norm)"
+        else:
+            score += " (of the best setting)"
+        if "score_of_guessing" in facts:
+            nothing = "the most frequent class" if facts["classes"] else "the mean"
+            score += f"; always {nothing}: {facts['score_of_guessing']:.3f}"
+        lines.append(score)
     elif "score_of_guessing" in facts:
         lines.append("no score: nothing was held out to choose C; --report compares on held-out folds")
     if "noise_rate" in facts:
