@@ -115,9 +115,7 @@ def predict(
         fitted, label = open_model(model)
         note = checked_note(label, model)
         if times and note.task != "survival":
-            raise UsageError(
-                "--at is for models of times to an event (kernelweave fit --time): remove it"
-            )
+            raise UsageError("--at is for models of times to an event (kernelweave fit --time): remove it")
         X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
