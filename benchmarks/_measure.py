@@ -11,6 +11,7 @@ A table is printed on the screen, and written as CSV and Markdown to ``docs/resu
 from __future__ import annotations
 
 import argparse
+import csv
 import gc
 import json
 import os
@@ -228,6 +229,55 @@ def run_part(main: Callable[[], Any], **parts: Callable[[], Any]) -> None:
     if name in parts:
         del sys.argv[1]
     sys.exit(parts.get(name, main)())
+
+
+# Runs that go on where they were stopped.
+
+
+class Runs:
+    """Results by part, set, split and method, in a file that is written after each."""
+
+    FIELDS = ("part", "set", "split", "method", "score", "seconds")
+
+    def __init__(self, file: Path, processor: bool = False) -> None:
+        self.file, self.processor = file, processor
+        self.known = self._kept()
+
+    def _kept(self) -> dict[tuple[str, ...], tuple[float, float]]:
+        """Return what is in the file."""
+        if not self.file.exists():
+            return {}
+        with self.file.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        return {
+            tuple(row[name] for name in self.FIELDS[:4]): (float(row["score"]), float(row["seconds"]))
+            for row in rows
+        }
+
+    def put(self, part: str, name: str, split: int, method: str, run: Callable[[], float]) -> None:
+        """Run what is not known yet, and write all that is."""
+        key = (part, name, str(split), method)
+        if key in self.known:
+            return
+        clock = time.process_time if self.processor or part == "speed" else time.perf_counter
+        began = clock()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            score = run()
+        self.known = self._kept() | {key: (score, clock() - began)}  # other parts may be running
+        print(*key, f"{score:.4f}", f"{self.known[key][1]:.1f} s", flush=True)
+        with self.file.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.FIELDS)
+            writer.writerows([*key, f"{a:.6g}", f"{b:.3g}"] for key, (a, b) in sorted(self.known.items()))
+
+    def of(self, part: str, name: str) -> dict[str, np.ndarray]:
+        """Return scores and seconds of every method, split by split."""
+        found: dict[str, list[tuple[float, float]]] = {}
+        for (a, b, _, method), values in sorted(self.known.items()):
+            if (a, b) == (part, name):
+                found.setdefault(method, []).append(values)
+        return {method: np.array(values) for method, values in found.items()}
 
 
 # The standard problems.

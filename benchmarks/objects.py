@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -28,58 +26,13 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer
 
-from _measure import RUNS, machine, pin, show, write_table
+from _measure import RUNS, Runs, machine, pin, show, write_table
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressorCV, SimilarityClassifier
 from kernelweave import kernels as kw
 
 FILE = RUNS / "objects_runs.csv"
-FIELDS = ("part", "set", "split", "method", "score", "seconds")
 DATA = Path(os.environ.get("KERNELWEAVE_DATA", "."))
 AMINO_ACIDS = list("ACDEFGHIKLMNPQRSTVWY")
-
-
-class Runs:
-    """Results by part, set, split and method, in a file that is written after each."""
-
-    def __init__(self) -> None:
-        self.known = self._kept()
-
-    @staticmethod
-    def _kept() -> dict[tuple[str, ...], tuple[float, float]]:
-        """Return what is in the file."""
-        if not FILE.exists():
-            return {}
-        with FILE.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        return {
-            tuple(row[name] for name in FIELDS[:4]): (float(row["score"]), float(row["seconds"]))
-            for row in rows
-        }
-
-    def put(self, part: str, name: str, split: int, method: str, run: Callable[[], float]) -> None:
-        """Run what is not known yet, and write all that is."""
-        key = (part, name, str(split), method)
-        if key in self.known:
-            return
-        clock = time.process_time if part == "speed" else time.perf_counter
-        began = clock()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            score = run()
-        self.known = self._kept() | {key: (score, clock() - began)}  # other parts may be running
-        print(*key, f"{score:.4f}", f"{self.known[key][1]:.1f} s", flush=True)
-        with FILE.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(FIELDS)
-            writer.writerows([*key, f"{a:.6g}", f"{b:.3g}"] for key, (a, b) in sorted(self.known.items()))
-
-    def of(self, part: str, name: str) -> dict[str, np.ndarray]:
-        """Return scores and seconds of every method, split by split."""
-        found: dict[str, list[tuple[float, float]]] = {}
-        for (a, b, _, method), values in sorted(self.known.items()):
-            if (a, b) == (part, name):
-                found.setdefault(method, []).append(values)
-        return {method: np.array(values) for method, values in found.items()}
 
 
 # Speed: sequences as they are in proteins, at random, with a word of five letters in one class.
@@ -373,7 +326,7 @@ def main() -> None:
     options = parser.parse_args()
     pin()
     print(machine())
-    runs = Runs()
+    runs = Runs(FILE)
     for part in options.part or PARTS:
         measure, rows_of, note = PARTS[part]
         if options.set:

@@ -81,6 +81,7 @@ GALLERY = [
     "plot_molecules.py",
     "plot_encoding_model.py",
     "plot_breeding.py",
+    "plot_pairs.py",
     "plot_stability.py",
     "plot_survival.py",
     "plot_uncertainty.py",

@@ -17,6 +17,7 @@ from kernelweave import (
     MKLClassifier,
     MKLRegressor,
     MKLSurvival,
+    Pairs,
     losses,
     norms,
     survival,
@@ -133,6 +134,25 @@ def test_himalaya():
     np.testing.assert_allclose(
         np.asarray(one.predict(new[1])), single.fit(X, TARGETS).predict(NEW), atol=1e-3
     )
+
+
+def test_kronrls():
+    """The closed form of RLScore's KronRLS, on whole grids and, as equations, on some of the pairs."""
+    rng = np.random.default_rng(0)
+    A, B = (F @ F.T + 0.1 * np.eye(len(F)) for F in (rng.normal(size=(9, 4)), rng.normal(size=(8, 3))))
+    Y, ridge = rng.normal(size=(9, 8)), 0.7
+    page = (ROOT / "docs" / "pairs.md").read_text()
+    assert 'norm="uniform", C=1 / (2 * r), fit_intercept=False, normalize=None)`' in page
+    model = MKLRegressor(kw.pairs(A, B, main=False, identity=False), norm="uniform", C=1 / (2 * ridge),
+                         fit_intercept=False, normalize=None, tol=1e-10)  # fmt: skip
+    (s, U), (t, V) = np.linalg.eigh(A), np.linalg.eigh(B)
+    theirs = A @ (U @ ((U.T @ Y @ V) / (np.outer(s, t) + ridge)) @ V.T) @ B
+    grid = Pairs.from_grid(9, 8, Y)
+    np.testing.assert_allclose(model.fit(grid, grid.labels).predict(grid), theirs.ravel(), atol=1e-6)
+    some = grid[rng.permutation(72)[:50]]
+    K = A[np.ix_(some.left_of, some.left_of)] * B[np.ix_(some.right_of, some.right_of)]
+    theirs = K @ np.linalg.solve(K + ridge * np.eye(50), some.labels)
+    np.testing.assert_allclose(model.fit(some, some.labels).predict(some), theirs, atol=1e-6)
 
 
 def test_scikit_survival():

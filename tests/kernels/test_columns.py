@@ -8,6 +8,7 @@ import pytest
 
 from kernelweave import kernels as kw
 from kernelweave.kernels import Schema, expand_kernels
+from kernelweave.kernels.columns import OnColumns
 
 from .suite import numbers
 
@@ -226,3 +227,14 @@ def test_schema_of():
     assert Schema.of(pd.DataFrame(X)) == Schema(5, None)
     assert Schema.of(["a", "b"]) == Schema(None, None)
     assert Schema.of(np.arange(3)) == Schema(None, None)
+
+
+def test_widths_are_settled_on_columns_of_some_samples(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((3000, 4))
+    settled = kw.gaussian(0.5, relative=True).resolve(X[:, [2, 0]])
+    picked = OnColumns._picked
+    rows = []
+    monkeypatch.setattr(OnColumns, "_picked", lambda self, A: rows.append(len(A)) or picked(self, A))
+    kernel = kw.gaussian(0.5, relative=True).on([2, 0]).resolve(X)
+    assert rows == [1000]
+    assert kernel.kernel.scale == settled.scale

@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from kernelweave._numerics.resources import PART_ROWS
 from kernelweave.losses import (
     BudgetedHinge,
     EpsilonInsensitive,
     Hinge,
     Huber,
     HuberHinge,
+    Logistic,
     Loss,
     Pinball,
     make_loss,
@@ -508,3 +510,15 @@ def test_coefficients_at_their_bounds_have_a_gain():
     assert np.any(high / c > 0.1)  # by rounding
     assert loss.gain(y, high, c) == pytest.approx(np.sum(high), rel=1e-14)
     assert loss.gain(y, 1.0001 * high, c) == -np.inf
+
+
+def test_sums_of_many_rows_are_those_of_parts():
+    rng = np.random.default_rng(0)
+    n = 4 * PART_ROWS + 5
+    y, f, c = np.where(rng.random(n) > 0.4, 1.0, -1.0), rng.standard_normal(n), rng.random(n)
+    loss = Logistic()
+    assert loss.total(y, f, c) == pytest.approx(float(np.sum(c * loss.value(y, f))), rel=1e-13)
+    beta = c * y * rng.random(n)
+    assert loss.gain(y, beta, c) == pytest.approx(float(-np.sum(c * loss.conjugate(y, -beta / c))), rel=1e-13)
+    b = loss.best_intercept(y, f, c)
+    assert abs(np.sum(c * loss.gradient(y, f + b))) <= 1e-10 * np.sum(c)

@@ -126,6 +126,17 @@ def test_the_objective_by_probes_is_nearly_the_exact_one_and_its_changes_are_pre
     assert abs(np.mean(changes) - (true[1] - true[0])) <= 4.0 * np.std(changes) / np.sqrt(len(seen)) + 1e-3
 
 
+def test_the_objective_where_pairs_go_one_by_one_and_probes_in_parts(monkeypatch):
+    made = []
+    for sparse in (False, True):
+        bank, _ = bank_and_tensor(2, a=20, b=20, p=2, q=2, n=300, sparse=sparse)
+        y = np.random.default_rng(0).normal(size=bank.n)
+        made.append(many(monkeypatch, bank, y).look(np.array([0.6, 0.1, 0.05, 0.3])))
+        monkeypatch.setattr(reml, "BASIS_ENTRIES", 2 * 60 * 300)
+    assert made[1].value == pytest.approx(made[0].value, abs=1e-3)
+    np.testing.assert_allclose(made[1].gradient, made[0].gradient, atol=5e-3)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_small_noisy_data_do_not_lead_probes_astray(monkeypatch, seed):
     """0/1 labels, few of them one: probes once led to no noise at all."""

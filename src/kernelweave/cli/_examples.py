@@ -272,5 +272,12 @@ EXAMPLES = {
             "kernelweave predict survival.skops @new.csv --at 12,36,60 -o risks.csv",
         ),
     ),
-    "pairs": Example("responses of cells to drugs, measured for some pairs, and what is known of both", _pairs),
+    "pairs": Example(
+        "responses of cells to drugs, measured for some pairs, and what is known of both", _pairs,
+        (
+            "kernelweave fit --left @drugs.csv --right @cells.csv --pairs @pairs.csv --target response --setting left "
+            "--model pairs.skops",
+            "kernelweave predict pairs.skops @new_pairs.csv -o responses.csv",
+        ),
+    ),
 }  # fmt: skip

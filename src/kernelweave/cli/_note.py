@@ -39,6 +39,7 @@ class Note:
     reading: dict[str, Any] = field(default_factory=dict)  # what was done to the table: ``Remarks.as_dict()``
     guessing: float | None = None  # score of always saying the most frequent class, or the mean
     command: str | None = None  # the command that was typed
+    pairs: dict[str, Any] = field(default_factory=dict)  # of pairs: setting, ids, and how to read new objects
     C: float | None = None  # what cross-validation chose, for a regression
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,6 +88,16 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
     def are_texts(values: Any) -> bool:
         return isinstance(values, list) and all(isinstance(text, str) for text in values)
 
+    def is_pairs(known: Any) -> bool:
+        texts, sides = ("setting", "left_id", "right_id", "coverage"), ("left", "right")
+        return isinstance(known, dict) and (
+            not known
+            or (
+                all(isinstance(known.get(key), str) for key in texts)
+                and all(isinstance(known.get(key), dict) and are_texts(list(known[key])) for key in sides)
+            )
+        )
+
     columns, na, reading, rows = note["columns"], note.get("na"), note.get("reading"), note.get("rows")
     # of the remarks only the new names of columns are used again
     renamed = {} if reading is None else reading.get("renamed", {}) if isinstance(reading, dict) else None
@@ -97,6 +108,7 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         "id": is_text(note.get("id")),
         **{key: is_text(note.get(key)) for key in ("fold_groups", "time", "event_value", "strata")},
         "na": na is None or are_texts(na),
+        "pairs": is_pairs(note.get("pairs", {})),
         "reading": isinstance(renamed, dict) and are_texts(list(renamed.values())),
         "rows": type(rows) is int and rows > 0,
         "strip": isinstance(note.get("strip"), bool | None),
@@ -185,6 +197,8 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     }
     if hasattr(estimator, "decision_"):  # models of earlier versions do not say why
         facts["decision"] = str(estimator.decision_)
+    if note.get("pairs"):
+        facts["pairs"] = _of_pairs(model, note["pairs"])
     if note.get("reading"):
         facts["reading"] = note["reading"]
     ties = tied_views(model)
@@ -207,6 +221,21 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         scoring = getattr(getattr(estimator, "loss_", None), "held_out_score", plain)
         facts["scoring"] = str(estimator.scoring or scoring)
     return facts
+
+
+def _of_pairs(model: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """Return what there is to say of a model of pairs: the setting of its scores, and weights by side."""
+    from ..inspection import pair_table
+    from ..report.pairs import new_in
+
+    table = pair_table(model)
+    sides = (("left_kernels", table.sum(axis=1)), ("right_kernels", table.sum(axis=0)))
+    return {
+        "setting": known["setting"],
+        "coverage": known["coverage"],
+        "new": new_in(known["setting"], (known["left_id"], known["right_id"])),
+        **{name: {str(kernel): float(share) for kernel, share in sums.items()} for name, sums in sides},
+    }
 
 
 def noted(label: dict[str, Any]) -> dict[str, Any] | None:
@@ -259,26 +288,32 @@ def in_words(facts: dict[str, Any]) -> str:
         f"norm {facts['norm']}, loss {facts['loss']}, C = {C}, solver {facts['solver']}",
         f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
     ]
-    if facts.get("decision"):
-        lines.append(facts["decision"])
-    if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
-        lines.append(facts["weights_in_words"])
-    if "cross_validated_score" in facts and "score_of_guessing" in facts:
-        nothing = "the most frequent class" if facts["classes"] else "the mean"
-        lines.append(
-            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting); "
-            f"always {nothing}: {facts['score_of_guessing']:.3f}"
-        )
-    elif "cross_validated_score" in facts and facts.get("events") is not None:
-        lines.append(
-            f"{facts['scoring']} {facts['cross_validated_score']:.3f} on held-out folds (of the best setting)"
-        )
+    # files of earlier versions say nothing of some
+    lines += [facts[name] for name in ("decision", "weights_in_words") if facts.get(name)]
+    pairs = facts.get("pairs", {})
+    if pairs:
+        lines.append(pairs["coverage"])
+    if "cross_validated_score" in facts:
+        score = f"{facts['scoring']} {facts['cross_validated_score']:.3f} on "
+        score += "such held-out pairs" if pairs else "held-out folds"
+        if pairs:
+            score = f"what you may expect for {pairs['new']}: {score} (of the best C and norm)"
+        else:
+            score += " (of the best setting)"
+        if "score_of_guessing" in facts:
+            nothing = "the most frequent class" if facts["classes"] else "the mean"
+            score += f"; always {nothing}: {facts['score_of_guessing']:.3f}"
+        lines.append(score)
     elif "score_of_guessing" in facts:
         lines.append("no score: nothing was held out to choose C; --report compares on held-out folds")
     if "noise_rate" in facts:
         rate, low, high = (f"{100 * r:.1f}" for r in (facts["noise_rate"], *facts["noise_rate_interval"]))
         lines.append(f"noise rate {rate} % (between {low} and {high} %)")
-    if len(facts["views"]) > 1:
+    for side in ("left", "right") if pairs else ():
+        heaviest = sorted(pairs[f"{side}_kernels"].items(), key=lambda item: -item[1])[:TOP]
+        rows = [[name, f"{weight:.3f}", strip(weight)] for name, weight in heaviest]
+        lines += ["", table([f"{side} kernel", "weight", "share"], rows, right=[1])]
+    if len(facts["views"]) > 1 and not pairs:
         heaviest = sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]
         rows = [[name, f"{weight:.3f}", strip(weight)] for name, weight in heaviest]
         head = ["view", "weight", "share"]

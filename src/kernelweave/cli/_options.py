@@ -51,6 +51,16 @@ class Options:
     gmt: Path | None = None
     groups: Path | None = None
     min_size: int = 1
+    pairs: Path | None = None
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    left_id: str | None = None
+    right_id: str | None = None
+    left_gram: tuple[Path, ...] = ()
+    right_gram: tuple[Path, ...] = ()
+    left_kernels: str | None = None
+    right_kernels: str | None = None
+    setting: str | None = None
     form: Format = field(default_factory=Format)
 
     @property

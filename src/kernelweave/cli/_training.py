@@ -78,7 +78,7 @@ def train(options: Options) -> Trained:
     if options.survival:
         (y, strata), task = followed(frame, options, notes), "survival"
     elif targets:
-        y, task = _target(frame, options)
+        y, task = target_of(frame, options)
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
         if column is not None:
             require_column(frame, column, options.data, f" for {option}")
@@ -117,15 +117,19 @@ def train(options: Options) -> Trained:
         model.fit(X, y, **{before + name: value for name, value in beside.items() if value is not None})
     if options.gram:
         last.kernel_names_[:] = note.gram
-    # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
+    notes = [*remarks.lines(), *notes]
+    return Trained(model, X, y, note, names, groups, strata, sentences_of(caught), notes)
+
+
+def sentences_of(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """Return what the library says of a fit; others may warn of anything."""
     facts = DegenerateModelWarning | GridEndWarning  # of a fit that is sound
     sentences = [
         str(warning.message)
         for warning in caught
         if "kernelweave" in warning.category.__module__ and not issubclass(warning.category, facts)
     ]
-    notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, strata, list(dict.fromkeys(sentences)), notes)
+    return list(dict.fromkeys(sentences))
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
@@ -175,7 +179,7 @@ def groups_of(frame: Any, note: Note) -> Any:
     return values.map(str).to_numpy(dtype=object)
 
 
-def _target(frame: Any, options: Options) -> tuple[Any, str]:
+def target_of(frame: Any, options: Options) -> tuple[Any, str]:
     """Return the targets and whether they are classes or numbers; name what is wrong with them."""
     require_column(frame, options.target, options.data, " for --target")
     y, task, what = frame[options.target], options.task, f"the target {options.target!r}"
@@ -317,11 +321,16 @@ def write_report(
 
     from .. import kernels as kw
     from .._output import write_whole
+    from ..inspection import final_estimator
+    from ..inspection.views import transformed
     from ..persistence import cleared
     from ..report import make_report
     from ._terminal import has_written, progress_line, write_out
 
     model, samples, note = trained.model, trained.X, trained.note
+    if note.pairs:  # the objects of a saved model are known as its last step takes them
+        trained = replace(trained, model=final_estimator(model), X=transformed(model, samples))
+        model, samples = trained.model, trained.X
     if note.gram:
         model = clone(model).set_params(kernels=kw.held(samples, note.gram))
         samples = np.arange(len(samples[0]))
@@ -330,6 +339,7 @@ def write_report(
     page = make_report(
         trained.model, trained.X, trained.y, refit=(model, samples), n_folds=folds, groups=trained.groups,
         strata=trained.strata, note=note.as_dict(), row_names=trained.ids, title=title,
+        setting=note.pairs.get("setting"),
         progress=progress_line("report", quiet),
     )  # fmt: skip
     if str(path) == "-":
@@ -427,6 +437,6 @@ def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any,
         )
         y, strata = followed(frame, asked)
     else:
-        y, _ = _target(frame, Options(data, note.target, task=note.task))
+        y, _ = target_of(frame, Options(data, note.target, task=note.task))
     names = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
     return y, names, groups_of(frame, note), strata

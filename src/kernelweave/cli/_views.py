@@ -250,19 +250,19 @@ def join_files(
     if identity is None:
         raise ValueError("views with a file need the column that joins them: --id COLUMN")
     require_column(frame, identity, "the table", ", by which the views' files are joined")
-    _refuse_nameless("the table", frame, identity)
+    refuse_nameless("the table", frame, identity)
     for view in views:
         if view.file is None:
             continue
         other = read(Path(view.file), ids=[identity], single=[identity])
         require_column(other, identity, view.file, ", by which it is joined")
-        _refuse_nameless(view.file, other, identity)
+        refuse_nameless(view.file, other, identity)
         if other[identity].duplicated().any():
             twice = other[identity][other[identity].duplicated()].iloc[0]
             raise ValueError(f"{view.file} has two rows with {identity} = {twice!r}")
         other = other.set_index(identity)
         absent = frame[identity][~frame[identity].isin(other.index)]
-        nearly, rows = _nearly(absent, other.index) if len(absent) else "", len(frame)
+        nearly, rows = nearly_there(absent, other.index) if len(absent) else "", len(frame)
         if len(absent) == rows and (notes is not None or missing == "error"):
             raise ValueError(
                 f"{view.file} has none of the {rows} rows: their {identity} is like {absent.iloc[0]!r}, there it is "
@@ -294,7 +294,7 @@ def require_column(frame: Any, column: str, where: Any, why: str) -> None:
         raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, columns) or others}")
 
 
-def _refuse_nameless(what: str, frame: Any, identity: str) -> None:
+def refuse_nameless(what: Any, frame: Any, identity: str) -> None:
     """Raise where a row has no id to be joined by."""
     nameless = (frame[identity] == "").to_numpy()
     if nameless.any():
@@ -304,7 +304,7 @@ def _refuse_nameless(what: str, frame: Any, identity: str) -> None:
         )
 
 
-def _nearly(absent: Any, there: Any) -> str:
+def nearly_there(absent: Any, there: Any) -> str:
     """Say which id is there in another spelling only: with other spaces, letter case or zeros."""
 
     def spelled(text: str) -> Any:

@@ -15,7 +15,7 @@ from click import UsageError
 from ._note import Note, checked_note, describe, in_words, noted, open_model
 from ._tables import STANDARD, WRITABLE, Remarks, plain_errors, write_table
 from ._terminal import check_outputs, has_written, input_files, listing, progress_line, say, say_json, table
-from .fit import FILE, JSON, TABLE_OPTIONS, ListOptions, format_of, with_options
+from .fit import FILE, JSON, LEFT, RIGHT, TABLE_OPTIONS, ListOptions, format_of, with_options
 
 # fmt: off
 VIEWS = click.option("--views", "views_file", type=FILE,
@@ -68,6 +68,7 @@ PREDICT_OPTIONS = (
         help="File of a view, joined by the column that the model was fitted with as --id."),
     click.option("--gram", multiple=True, type=FILE,
         help="For a model on kernel matrices: new rows against the training samples, in the order of the fit."),
+    LEFT, RIGHT,
     click.option("--at", metavar="TIME,TIME,...",
         help="For a model of times to an event: also the probabilities to be without event then."),
     *TABLE_OPTIONS,
@@ -83,7 +84,8 @@ PREDICT_OPTIONS = (
 @with_options(PREDICT_OPTIONS)
 def predict(
     model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
-    gram: tuple[Path, ...], at: str | None, force: bool, spreadsheet: bool, as_json: bool, **written: Any,
+    gram: tuple[Path, ...], left: tuple[str, ...], right: tuple[str, ...], at: str | None, force: bool,
+    spreadsheet: bool, as_json: bool, **written: Any,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
@@ -93,18 +95,21 @@ def predict(
     kernelweave predict model.skops new.csv --view rna=new_rna.csv -o predictions.csv
     kernelweave predict risk.skops new.csv --at 12,36,60 -o risks.csv
     kernelweave predict model.skops --gram new1.npy new2.npy -o predictions.csv
+    kernelweave predict model.skops new_pairs.csv --left new_drugs.csv -o predictions.csv
     zcat new.csv.gz | kernelweave predict model.skops - -o - > predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was
-    fitted with --id), the prediction, the decision values, and probabilities where the model has them (C chosen
-    on folds, or the logistic loss); of times to an event the risk, larger for those who have it sooner. Names and
-    classes are written as they are: give --spreadsheet where the file will be opened in one.
+    fitted with --id; of pairs both), the prediction, the decision values, and probabilities where the model has them
+    (C chosen on folds, or the logistic loss); of times to an event the risk, larger for those who have it sooner. Names
+    and classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
-    check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
+    sides = [Path(one.partition("=")[2] or one) for one in (*left, *right)]
+    check_outputs({"--output": output}, input_files(data, views_file, [*gram, *sides], model, views), force)
     if output != STANDARD and output.suffix.lower() not in WRITABLE:
         raise UsageError(f"cannot write {output}: the suffix is none of {', '.join(WRITABLE)}")
     if output == STANDARD and as_json:
         raise UsageError("-o - and --json both write to the standard output: give -o a file")
+    from ._pairs import new_pairs_for
     from ._survival import times_of
     from ._training import new_samples_for
     from ._views import views_of_options
@@ -116,7 +121,13 @@ def predict(
         note = checked_note(label, model)
         if times and note.task != "survival":
             raise UsageError("--at is for models of times to an event (kernelweave fit --time): remove it")
-        X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
+        if bool(note.pairs) < bool(left or right):
+            raise UsageError("--left and --right are about pairs, and the model is of single samples")
+        if note.pairs:
+            X, frame, remarks = new_pairs_for(fitted, note, data, left, right, form)
+            fitted = fitted[-1]
+        else:
+            X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = _predictions(fitted, X, frame, note, times)
@@ -144,8 +155,9 @@ def _predictions(model: Any, X: Any, frame: Any, note: Note, at: list[float]) ->
     import pandas as pd
 
     columns: dict[str, Any] = {}
-    if note.id and frame is not None and note.id in frame:
-        columns[note.id] = frame[note.id].to_numpy()
+    for name in (note.id, note.pairs.get("left_id"), note.pairs.get("right_id")):
+        if name and frame is not None and name in frame:
+            columns[name] = frame[name].to_numpy()
     if note.task == "novelty":
         values = model.decision_function(X)
         columns["predicted"] = np.where(values >= 0, "usual", "outlier")
@@ -200,7 +212,9 @@ def report(
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if str(data) == "-":
         raise UsageError("the table is read twice here: give a file, not the standard input")
-    from ._training import Trained, gram_matrices, new_samples_for, targets_of, write_report
+    from ._options import Options
+    from ._pairs import new_pairs_for, pair_names
+    from ._training import Trained, gram_matrices, new_samples_for, target_of, targets_of, write_report
     from ._views import views_of_options
 
     form = format_of(**written)
@@ -208,7 +222,12 @@ def report(
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        y, ids, groups, strata = targets_of(data, note, form)
+        if note.pairs:
+            X, frame, _ = new_pairs_for(fitted, note, data, (), (), form, note.target)
+            y, _ = target_of(frame, Options(data, note.target, task=note.task))
+            fitted, ids, groups, strata = fitted[-1], pair_names(frame, note), None, None
+        else:
+            y, ids, groups, strata = targets_of(data, note, form)
         if len(y) != note.rows:
             raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")
         classes = getattr(fitted, "classes_", y).tolist()
@@ -221,7 +240,7 @@ def report(
             )
         if note.gram:
             X, _ = gram_matrices(gram, len(y), data)
-        else:
+        elif not note.pairs:
             X, _, _ = new_samples_for(note, data, views_file, view_files=views, form=form)
         trained = Trained(fitted, X, y, note, ids, groups, strata)
         title = f"{note.target} from {data.name}"
@@ -278,8 +297,9 @@ def compare(
         for path in (first, second):
             fitted, label = open_model(path)
             note = checked_note(label, path)
-            if note.gram:
-                raise ValueError(f"{path} stands on kernel matrices: only models on tables are compared")
+            if note.gram or note.pairs:
+                what = "is of pairs" if note.pairs else "stands on kernel matrices"
+                raise ValueError(f"{path} {what}: only models of single samples in tables are compared")
             if target and note.target != target:
                 raise ValueError(
                     f"{first} predicts {target!r} and {path} {note.target!r}: nothing is to be compared"

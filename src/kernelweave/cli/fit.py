@@ -23,7 +23,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 class ListOptions(click.Command):
     """A command whose options in ``lists`` take all words up to the next option: ``--gram a.npy b.npy``."""
 
-    lists = ("--gram", "--norms")
+    lists = ("--gram", "--norms", "--left-gram", "--right-gram")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings; those without one are called options."""
@@ -105,8 +105,12 @@ def format_of(
 
 
 # fmt: off
+#: what ``predict`` takes, too
+LEFT = click.option("--left", multiple=True, metavar="FILE|NAME=FILE",
+        help="Table of the left objects (drugs); with names several, joined by the first; may be repeated.")
+RIGHT = click.option("--right", multiple=True, metavar="FILE|NAME=FILE", help="The same of the right objects (cells).")
 FIT_OPTIONS = (
-    click.argument("data", type=FILE),
+    click.argument("data", type=FILE, required=False),
     under("Data",
         click.option("--target", default="",
             help="Column with the labels, or the numbers to predict; all but --novelty and --time need it."),
@@ -150,6 +154,23 @@ FIT_OPTIONS = (
         click.option("--min-size", type=click.IntRange(min=1), default=1, show_default=True,
             help="Columns that a group of --gmt or --groups must have in the table."),
         click.option("--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."),
+    ),
+    under("Pairs of objects, instead of DATA",
+        click.option("--pairs", type=FILE,
+            help="Pairs with their labels: a row each, with two ids and --target, or a table of left by right objects "
+            "with empty cells."),
+        LEFT, RIGHT,
+        click.option("--setting", type=click.Choice(["pairs", "left", "right", "both"]),
+            help="What will be new in new pairs, and is held out to choose C: nothing but the pair, the left or the "
+            "right object, both.  [default: pairs]"),
+        click.option("--left-id", metavar="COLUMN", help="Column of the pairs that names left objects.  [default: the "
+            "one that both tables have]"),
+        click.option("--right-id", metavar="COLUMN", help="The same of right objects."),
+        click.option("--left-kernels", help="Kernels by name for the left objects.  [default: as --kernels]"),
+        click.option("--right-kernels", help="The same for the right objects."),
+        click.option("--left-gram", multiple=True, type=FILE,
+            help="Kernel matrices of the left objects, in the order of --left, of which only the ids are read."),
+        click.option("--right-gram", multiple=True, type=FILE, help="The same of the right objects."),
     ),
     under("Fit",
         click.option("--C", "C", help="Weight of the loss; 'cv' picks it by cross-validation.  [default: cv]"),
@@ -203,6 +224,8 @@ def fit(
     kernelweave fit data.csv --time os_months --event os_status --always age,stage --model risk.skops
     kernelweave fit visits.csv.gz --target sick --fold-groups patient --scoring balanced_accuracy \\
         --class-weight balanced --norms l1 2 uniform --report report.html
+    kernelweave fit --left drugs.csv --right cells.csv --pairs labels.csv --target ic50 --setting left \\
+        --model pairs.skops
 
     DATA is a CSV, TSV (also compressed, .csv.gz), Parquet, NPZ or NumPy file, or - for a text table on the standard
     input.  Separator, encoding and decimal commas of text tables are detected, and reported if they are unusual.
@@ -224,20 +247,28 @@ def fit(
             "--report compares predictions with a target, and --novelty has none: remove --report"
         )
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
-    inputs = input_files(given["data"], given["views_file"], read, None, given["views"])
+    read += [path for path in (given["pairs"], *given["left_gram"], *given["right_gram"]) if path is not None]
+    tables = [Path(one.partition("=")[2] or one) for one in (*given["left"], *given["right"])]
+    inputs = input_files(given["data"], given["views_file"], [*read, *tables], None, given["views"])
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
     from .._numerics.stopping import one_interrupt
     from ..persistence import save
     from ._options import Options, check_options
+    from ._pairs import check_pair_options, train_pairs
     from ._training import train, write_report
 
     quiet = quiet or as_json
     form = format_of(separator, encoding, decimal, comment, na, strip)
+    if (given["data"] is None) == (given["pairs"] is None):
+        raise UsageError(
+            "Missing argument 'DATA'." if given["data"] is None else "give DATA or --pairs, not both"
+        )
     options = Options(**given, verbose=int(not quiet and sys.stderr.isatty()), form=form)
     check_options(options)
+    check_pair_options(options)
     with plain_errors(), one_interrupt() as work:
-        trained = train(options)
+        trained = train(options) if options.pairs is None else train_pairs(options)
         work.winding_up = True  # the model is written even where Ctrl-C is pressed again
         trained.note.command = _command()
         note = trained.note.as_dict()
@@ -254,7 +285,7 @@ def fit(
     elif report_to is not None:
         try:
             with plain_errors():
-                title = f"{trained.note.target} from {options.data.name}"
+                title = f"{trained.note.target} from {trained.note.data}"
                 write_report(report_to, trained, title, options.folds, quiet)
                 facts["written"]["report"] = str(report_to)
         except KeyboardInterrupt:

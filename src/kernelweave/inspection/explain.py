@@ -195,6 +195,10 @@ def feature_names(model: Any, estimator: Any) -> list[str]:
             pass
     if hasattr(estimator, "feature_names_in_"):
         return [str(name) for name in estimator.feature_names_in_]
+    if not hasattr(estimator, "n_features_in_"):
+        raise ValueError(
+            "the samples are pairs of objects: inspection.pair_table has the weights of their kernels"
+        )
     return [f"feature {j}" for j in range(estimator.n_features_in_)]
 
 

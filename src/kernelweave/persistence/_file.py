@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from .. import __version__
 from .._numerics.resources import default_budget
 from .._output import write_whole
-from ..exceptions import explained
 
 #: skops imports these while it lists the estimators of scikit-learn: longer than everything else in a prediction
 UNNEEDED = {name: f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy")}
@@ -63,7 +62,10 @@ UTF8 = 0x800
 class ModelFileError(ValueError):
     """A model that cannot be saved without code in the file, or a file that is not loaded."""
 
-    __init__ = explained
+    def __init__(self, *args: object) -> None:
+        from ..exceptions import explained  # with scikit-learn, which reading a label does not need
+
+        explained(self, *args)
 
 
 @dataclass(frozen=True)

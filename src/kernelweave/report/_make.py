@@ -15,11 +15,12 @@ from .._estimating import several_fits
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ..inspection import final_estimator
 from ..inspection.views import as_targets, paired
-from ..views import Views
+from ..views import Pairs, Views
 from ._html import contents, document
 from ._refits import Subject
 from ._refits import refit as refit_on_folds
-from .sections import SECTIONS
+from .pairs import setting_of
+from .sections import PAIR_SECTIONS, SECTIONS
 from .survival import targets_for
 
 
@@ -38,6 +39,7 @@ def make_report(
     random_state: int = 0,
     row_names: Sequence[str] | None = None,
     note: dict[str, Any] | None = None,
+    setting: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> str:
     """Return a self-contained HTML page about a fitted model.
@@ -64,6 +66,8 @@ def make_report(
         What the samples are called; by default their positions.
     note : dict, optional
         Settings to print, the command line's for example.
+    setting : {"pairs", "left", "right", "both"}, optional
+        Of ``Pairs``: what is new in the pairs that are held out; by default as in the folds that chose C.
     progress : callable of the refits done and to do, optional
 
     Examples
@@ -100,19 +104,22 @@ def make_report(
         raise ValueError(f"{len(groups)} groups were given for {len(y)} samples")
     targets = targets_for(model, y, strata)
     template, samples = (model, X) if refit is None else refit
+    setting = setting_of(estimator, setting) if isinstance(X, Pairs) else None
     with warnings.catch_warnings():
         # what the fit is warned of stands first on the page; that of every refit would be said again and again
         warnings.simplefilter("ignore", DegenerateModelWarning)
         warnings.simplefilter("ignore", GridEndWarning)
         refits = refit_on_folds(
             model, template, samples, targets,
-            n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, groups=groups, progress=progress,
+            n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, groups=groups, setting=setting,
+            progress=progress,
         )  # fmt: skip
     # refits on some of the kernels know no strata
     some = estimator.fits_subsets and strata is None
-    subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups, some)
+    subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups, some, setting)
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'
-    doubts, *rest = (section(subject) for section in SECTIONS)
+    sections = SECTIONS if setting is None else PAIR_SECTIONS
+    doubts, *rest = (section(subject) for section in sections)
     body = "\n".join(rest)
     return document(title, doubts + contents(body) + body, header)

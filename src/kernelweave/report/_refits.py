@@ -36,9 +36,12 @@ from ..inspection import (
 from ..inspection.importance import test_views
 from ..inspection.views import group_shares, kernel_groups, learnt_weights, transformed
 from ..kernels import take
+from ..kernels.pairwise import PairKernel
 from ..persistence import cleared
+from ..views import Pairs
 from ._html import number, percent
 from .folds import chooses_by_folds, fitted_on, folds_of
+from .pairs import ObjectMeans, ObjectShares, pair_folds
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,10 @@ def methods_for(model: Any, fitted: Any, classify: bool, samples: Any, seed: int
     about = "always the most frequent class" if classify else "always the mean of the training targets"
     name = "majority class" if classify else "mean of the targets"
     on_columns, why = _on_columns(model, fitted, classify, samples, seed)
+    if isinstance(samples, Pairs):
+        objects: Any = ObjectShares() if classify else ObjectMeans()
+        about_objects = "what both objects, as far as known, add to the mean"
+        on_columns, why = [Method("means of the objects", about_objects, objects)], ""
     last = Method(name, about, dummy, sees="nothing")
     return [Method("this model", "", model), *_on_kernels(model, fitted, classify), *on_columns, last], why
 
@@ -232,6 +239,7 @@ def _on_kernels(model: Any, fitted: Any, classify: bool) -> list[Method]:
 
     C, missing = float(np.mean(fitted.C_)), getattr(model, "missing", "error")
     chooses = hasattr(model, "Cs")
+    pairs = any(isinstance(kernel, PairKernel) for kernel in getattr(fitted, "kernels_", None) or [])
     # kernels that always count (``kernels.always``): rules that weigh all kernels refuse those
     fixed = any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
     no_norm = isinstance(model, NoisyLabelMKLClassifier) or "norm" not in model.get_params(deep=False)
@@ -243,17 +251,25 @@ def _on_kernels(model: Any, fitted: Any, classify: bool) -> list[Method]:
         if fixed:
             mean = MKLClassifier(model.kernels, norm="uniform", C=C, class_weight=model.class_weight)
     elif (
-        classify or fixed or (chooses and model.criterion == "convex") or not fitted.loss_.least_squares
+        classify
+        or fixed
+        or pairs
+        or (chooses and model.criterion == "convex")
+        or not fitted.loss_.least_squares
     ):  # the same model with weights that are not learnt
         mean = clone(model).set_params(norm="uniform", solver="auto")
         if chooses:
             mean.set_params(norms=None)
-        about += ", C chosen as for the model" if chooses else ", at the same C"
+        evidence = chooses and getattr(model, "criterion", "convex") != "convex"
+        if evidence:
+            mean.set_params(criterion="convex")
+        chosen = ", C by cross-validation" if evidence else ", C chosen as for the model"
+        about += chosen if chooses else ", at the same C"
     else:
         mean = MeanKernelRidgeRegressor(model.kernels, missing=missing)
         about += ", C by leave-one-out"
     methods = [Method("mean kernel", about, mean)]
-    if classify and not fixed:
+    if classify and not fixed and not pairs:
         best = BestKernelClassifier(model.kernels, C=C, class_weight=model.class_weight, missing=missing)
         about = f"at the model's C = {C:.3g}"
         if chooses:
@@ -445,12 +461,17 @@ def refit(
     n_repeats: int,
     random_state: int,
     groups: Any = None,
+    setting: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Refits:
     """Refit on folds: ``fitted`` is what the report is about, ``model`` the same on samples that can be cut."""
     model = cleared(model)  # refits neither read nor write the files of the fit
     last, y, classify, measures = final_estimator(fitted), targets.y, targets.classify, targets.measures
-    splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
+    if setting is None:
+        splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
+    else:  # blocks of both sides are many: one round
+        n_repeats = 1 if setting == "both" else n_repeats
+        splits = pair_folds(X, setting, n_folds, n_repeats, random_state)
     views = kernel_groups(fitted)
     matrices = last is not final_estimator(model) and getattr(last, "kernels_", None) is None
     bare = model.steps[-1][1] if isinstance(model, Pipeline) else model
@@ -545,7 +566,13 @@ class Subject:
     groups: NDArray[Any] | None = None  # samples that were kept together in folds
     #: whether refits on some views, and along C, are those of the model: they know no strata
     fits_subsets: bool = True
+    setting: str | None = None  # of pairs: what is new in those that are held out
     found: dict[str, Any] = field(default_factory=dict)  # what takes long and is on the page twice
+
+    @property
+    def bare(self) -> Any:
+        """The last step of a pipeline, or the model."""
+        return self.model.steps[-1][1] if isinstance(self.model, Pipeline) else self.model
 
     @cached_property
     def ties(self) -> TiedViews | None:

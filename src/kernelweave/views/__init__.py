@@ -12,10 +12,10 @@ from .layout import (
     warn_of_classes,
 )
 from .pairs import PairKFold, Pairs
-from .preparation import ViewColumns, ViewScaler
+from .preparation import PairColumns, ViewColumns, ViewScaler
 
 __all__ = [
-    "KnownViews", "MissingRates", "PairKFold", "Pairs", "Presence", "ViewColumns", "ViewLayout",
+    "KnownViews", "MissingRates", "PairColumns", "PairKFold", "Pairs", "Presence", "ViewColumns", "ViewLayout",
     "ViewScaler", "Views", "as_frame", "as_views", "is_annotated", "is_modality", "is_row", "is_views",
     "layers_of", "pattern_table", "refuse_missing",
     "samples_and_targets", "warn_of_classes",

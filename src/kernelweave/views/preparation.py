@@ -14,6 +14,7 @@ from .._components import check_switch
 from ._tables import absent_rows
 from .holder import Views, as_views, samples_and_targets
 from .layout import ViewLayout
+from .pairs import Pairs, Side
 
 
 class ViewColumns(TransformerMixin, BaseEstimator):
@@ -93,6 +94,65 @@ class ViewColumns(TransformerMixin, BaseEstimator):
             for name, transformer, columns in self.views
         ]
         return np.array([name for view in names for name in view], dtype=object)
+
+
+class PairColumns(TransformerMixin, BaseEstimator):
+    """Make views of the objects of both sides of pairs, learnt on all objects there are, those without pairs included.
+
+    Parameters
+    ----------
+    left, right : list of (name, transformer, columns), or None
+        As for ``ViewColumns``; None leaves the objects of a side as they are.
+
+    Attributes
+    ----------
+    columns_ : pair of ``ViewColumns`` or None
+        What was learnt of the left and of the right objects.
+    known_ : pair of sides
+        The objects of the fit as they are passed on, with their names: new pairs of them need no table.
+    """
+
+    def __init__(self, left: Any = None, right: Any = None) -> None:
+        self.left = left
+        self.right = right
+
+    def fit(self, X: Pairs, y: Any = None) -> PairColumns:
+        """Learn the transformers of both sides.
+
+        Parameters
+        ----------
+        X : Pairs
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        sides = ((X.left, self.left), (X.right, self.right))
+        self.columns_ = tuple(
+            None if views is None else ViewColumns(views).fit(side.objects) for side, views in sides
+        )
+        passed = self.transform(X)
+        self.known_ = (passed.left, passed.right)
+        return self
+
+    def transform(self, X: Pairs) -> Pairs:
+        """Return the same pairs of views.
+
+        Parameters
+        ----------
+        X : Pairs
+
+        Returns
+        -------
+        Pairs
+        """
+        check_is_fitted(self, "columns_")
+        left, right = (
+            side if columns is None else Side.of(columns.transform(side.objects), side.names, which)
+            for side, columns, which in zip((X.left, X.right), self.columns_, ("left", "right"), strict=True)
+        )
+        return X.with_sides(left, left if X.one_kind else right)
 
 
 class ViewScaler(TransformerMixin, BaseEstimator):

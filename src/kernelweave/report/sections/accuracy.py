@@ -24,6 +24,8 @@ def accuracy_section(subject: Subject) -> str:
     first, *others = refits.measures
     names = "; ".join(f"{kind.name}: {kind.about}" for kind in refits.measures)
     together = " that keep groups together" if subject.groups is not None else ""
+    if subject.setting is not None:
+        together = f" (setting “{subject.setting}”)"
     again = f", repeated {refits.rounds} times with other folds" if refits.rounds > 1 else ""
     alone = f" There is no method from outside beside it: {refits.alone}." if refits.alone else ""
 

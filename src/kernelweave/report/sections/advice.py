@@ -49,6 +49,8 @@ def _samples(subject: Subject) -> str:
 
 def _views(subject: Subject) -> str:
     """Say which view can be left out, or how many have no weight."""
+    if subject.setting is not None:  # the views of one side only
+        return ""
     subsets, worth = subsets_of_views(subject)
     if subsets is not None:
         return f'{escape(worth)} <a href="#subsets">Subsets</a>.'
@@ -83,6 +85,8 @@ def _norm(subject: Subject) -> str:
     ours, theirs = (method.measures[refits.main.name] for method in (refits.ours, mean))
     if theirs.p_value < 0.05 and theirs.mean > ours.mean:
         return "Equal weights are better here: try norm 2, or uniform."
+    if subject.setting is not None:
+        return ""
     views = refits.stability.among(origin.learnt).by_view()
     sparse = bool(np.any(refits.stability.reference[origin.learnt] == 0))
     if sparse and len(views) > 1 and float((views["high"] - views["low"]).max()) > WIDE:

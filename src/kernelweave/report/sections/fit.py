@@ -81,7 +81,9 @@ def summary_section(subject: Subject) -> str:
         (f"{certificate.percent} %", "at most from the optimum of this problem, proved"),
     ]
     listed = "".join(f"<li><b>{escape(b)}</b>{escape(text)}</li>" for b, text in cards)
-    text = "".join(f"<p>{escape(p)}</p>" for p in (_views(subject, m, origin), _compared(subject, origin)))
+    text = "".join(
+        f"<p>{escape(p)}</p>" for p in (_views(subject, m, origin), _compared(subject, origin)) if p
+    )
     return f'<h2 id="learnt">What was learnt</h2><ul class="cards">{listed}</ul>{text}'
 
 
@@ -95,6 +97,8 @@ def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
     refits, ties = subject.refits, subject.ties
     if origin.nothing:
         return f"{origin.sentence} They say nothing about which views or kernels matter."
+    if subject.setting is not None:
+        return ""  # there are two sides
     views = refits.stability.among(origin.learnt).by_view().sort_values("weight", ascending=False)
     if len(refits.stability.view_names) <= 1:
         return f"All {m} kernels look at the same features."
