@@ -80,9 +80,9 @@ def whereabouts(kind: type[BaseException]) -> str:
 def warn_at_caller(message: str, category: type[Warning]) -> None:
     """Issue a warning at the first line above that is neither of this library nor of what calls it (``BETWEEN``).
 
-    The first of its kind says where the kind is explained.
+    The first of each kind of ours says where it is explained.
     """
-    if category not in _issued:
+    if category not in _issued and issubclass(category, KernelWeaveWarning):
         _issued.add(category)
         message = f"{message.rstrip('.')}. {whereabouts(category)}"
     level, frame = 2, sys._getframe(1)

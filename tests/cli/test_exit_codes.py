@@ -61,6 +61,23 @@ WRONG = {
     "--objects": ("x", "=a", "a=sp"),
     "--task": ("guess",),
     "--decimal": ("'",),
+    # one without the others that it goes with
+    "--time": ("a",),
+    "--event": ("a",),
+    "--event-value": ("yes",),
+    "--strata": ("a",),
+    "--always": ("y",),
+    "--at": ("soon", "-1", ""),
+    "--pairs": ("data.csv",),
+    "--left": ("data.csv",),
+    "--right": ("data.csv",),
+    "--setting": ("new", "left"),
+    "--left-id": ("a",),
+    "--right-id": ("a",),
+    "--left-kernels": ("linear",),
+    "--right-kernels": ("linear",),
+    "--left-gram": ("data.csv",),
+    "--right-gram": ("data.csv",),
 }
 #: options that take any text, or a file whose content is judged when it is read
 ANY = {"--target", "--views", "--gmt", "--groups", "--gram", "--na"}
