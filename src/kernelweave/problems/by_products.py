@@ -18,8 +18,6 @@ from ..losses import Loss
 from .fixed import FixedSolution, Inner
 from .newton import descend, shrunk_start
 
-#: relative gaps, and numbers of samples, from which products are in single precision first
-COARSE, MANY = 1e-4, 20_000
 #: steps of conjugate gradients at most, and without a smaller gap before rounding has taken over
 MOST_STEPS, IDLE = 500, 25
 
@@ -75,24 +73,15 @@ def _solve_squares(inner: Inner, beta: Array, decision: Array, target: float) ->
     best = inner.assess(beta, decision, 0)
     if best.relative_gap <= target or not used.any():
         return best
-    # most of a coarse solution is found with products in single precision; what these have lost is seen afterwards
-    exact: Any = inner.K
-    count, stages = 0, [exact.as_type(np.float32), exact] if target >= COARSE and y.size >= MANY else [exact]
-    for K in stages:
-        residual = y - decision - np.where(used, noise, 0.0) * beta
-        steps, idle = _Steps(K, noise, inner.fit_intercept, residual), 0
-        while count < MOST_STEPS:
-            length, count = steps.advance(), count + 1
-            beta, decision = beta + length * steps.direction, decision + length * steps.product
-            solution = inner.assess(beta, decision, count)
-            idle = 0 if solution.gap < 0.999 * best.gap else idle + 1
-            best = solution if solution.gap < best.gap else best
-            if best.relative_gap <= target or idle >= IDLE or length == 0.0 or out_of_time():
-                break
-        if K is not exact:
-            beta, decision = best.beta, exact @ best.beta
-            best = inner.assess(beta, decision, count)
-        if best.relative_gap <= target:
+    steps = _Steps(inner.K, noise, inner.fit_intercept, y - decision - np.where(used, noise, 0.0) * beta)
+    idle = 0
+    for count in range(1, MOST_STEPS + 1):
+        length = steps.advance()
+        beta, decision = beta + length * steps.direction, decision + length * steps.product
+        solution = inner.assess(beta, decision, count)
+        idle = 0 if solution.gap < 0.999 * best.gap else idle + 1
+        best = solution if solution.gap < best.gap else best
+        if best.relative_gap <= target or idle >= IDLE or length == 0.0 or out_of_time():
             break
     return best
 
