@@ -269,6 +269,25 @@ def _norm(estimator: Any) -> str | float:
     return repr(asked) if asked.registered_as else fitted
 
 
+def _score_in_words(facts: dict[str, Any]) -> str | None:
+    """Write the held-out score beside that of guessing; None where nothing is known of either."""
+    if "cross_validated_score" not in facts:
+        if "score_of_guessing" not in facts:
+            return None
+        return "no score: nothing was held out to choose C; --report compares on held-out folds"
+    pairs = facts.get("pairs", {})
+    score = f"{facts['scoring']} {facts['cross_validated_score']:.3f} on "
+    if pairs:
+        score += "such held-out pairs (of the best C and norm)"
+        score = f"what you may expect for {pairs['new']}: {score}"
+    else:
+        score += "held-out folds (of the best setting)"
+    if "score_of_guessing" in facts:
+        nothing = "the most frequent class" if facts["classes"] else "the mean"
+        score += f"; always {nothing}: {facts['score_of_guessing']:.3f}"
+    return score
+
+
 def in_words(facts: dict[str, Any]) -> str:
     """Write the facts for people."""
     from ._terminal import on_one_line, strip, table
@@ -293,19 +312,8 @@ def in_words(facts: dict[str, Any]) -> str:
     pairs = facts.get("pairs", {})
     if pairs:
         lines.append(pairs["coverage"])
-    if "cross_validated_score" in facts:
-        score = f"{facts['scoring']} {facts['cross_validated_score']:.3f} on "
-        score += "such held-out pairs" if pairs else "held-out folds"
-        if pairs:
-            score = f"what you may expect for {pairs['new']}: {score} (of the best C and norm)"
-        else:
-            score += " (of the best setting)"
-        if "score_of_guessing" in facts:
-            nothing = "the most frequent class" if facts["classes"] else "the mean"
-            score += f"; always {nothing}: {facts['score_of_guessing']:.3f}"
-        lines.append(score)
-    elif "score_of_guessing" in facts:
-        lines.append("no score: nothing was held out to choose C; --report compares on held-out folds")
+    if line := _score_in_words(facts):
+        lines.append(line)
     if "noise_rate" in facts:
         rate, low, high = (f"{100 * r:.1f}" for r in (facts["noise_rate"], *facts["noise_rate_interval"]))
         lines.append(f"noise rate {rate} % (between {low} and {high} %)")
